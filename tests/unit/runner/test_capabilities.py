@@ -27,31 +27,21 @@ ON_GPU = {"device": "gpu"}
         (ON_GPU | {"precision": "bf16"}, T4, "bf16 needs a GPU of compute capability 8.0 or higher; Tesla T4 has 7.5"),
         (ON_GPU | {"precision": "fp16"}, M40, "fp16 needs a GPU of compute capability 5.3 or higher"),
         (ON_GPU | {"mode": "compiled"}, P100, "compiled PyTorch needs a GPU of compute capability 7.0 or higher"),
+        ({}, None, None),
+        ({"precision": "bf16"}, None, None),
+        ({"mode": "compiled"}, None, None),
+        (ON_GPU, M40, None),
+        (ON_GPU | {"precision": "fp16"}, T4, None),
+        (ON_GPU | {"precision": "fp16"}, P100, None),
+        (ON_GPU | {"mode": "compiled"}, T4, None),
+        (ON_GPU | {"mode": "compiled", "framework": "tensorflow"}, P100, None),
+        (ON_GPU | {"precision": "tf32"}, A100, None),
+        (ON_GPU | {"precision": "bf16", "num_gpus": 4}, A100, None),
     ],
 )
 def test_what_a_device_cannot_do_is_refused_in_one_line(
-    fields: dict[str, Any], gpu: GpuKind | None, words: str
+    fields: dict[str, Any], gpu: GpuKind | None, words: str | None
 ) -> None:
     reason = explain_incapable(make_cell(**fields), gpu)
-    assert reason is not None
-    assert words in reason
-    assert "\n" not in reason
-
-
-@pytest.mark.parametrize(
-    ("fields", "gpu"),
-    [
-        ({}, None),
-        ({"precision": "bf16"}, None),
-        ({"mode": "compiled"}, None),
-        (ON_GPU, M40),
-        (ON_GPU | {"precision": "fp16"}, T4),
-        (ON_GPU | {"precision": "fp16"}, P100),
-        (ON_GPU | {"mode": "compiled"}, T4),
-        (ON_GPU | {"mode": "compiled", "framework": "tensorflow"}, P100),
-        (ON_GPU | {"precision": "tf32"}, A100),
-        (ON_GPU | {"precision": "bf16", "num_gpus": 4}, A100),
-    ],
-)
-def test_what_a_device_can_do_is_not_refused(fields: dict[str, Any], gpu: GpuKind | None) -> None:
-    assert explain_incapable(make_cell(**fields), gpu) is None
+    assert reason is None if words is None else words in str(reason)
+    assert "\n" not in str(reason)

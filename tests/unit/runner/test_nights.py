@@ -1,6 +1,5 @@
 """What is recorded and said of a matrix's nights, whatever `watch` is killed between."""
 
-from collections.abc import Container
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ import pytest
 import yaml
 
 from bench.errors import UserError
-from bench.schema import Cell, Neighbour, PlannedCell, Suspicion, read_decision, read_result, read_suspicion
+from bench.schema import Cell, Neighbour, PlannedCell, Suspicion, read_decision, read_suspicion
 from bench.store import Store
 from factories import START, make_cell, make_identity, make_run
 from nights import CELLS, SLOWED, SimulatedNights
@@ -191,15 +190,6 @@ def test_a_cell_whose_repeats_were_all_disturbed_is_not_passed_over_in_silence(n
     assert (report.num_cells, report.num_uncounted, report.num_too_new) == (2, 1, 0)
     nights.put_night(3, disturbed=CELLS)
     assert list_lines(look(nights))[1:] == [NOT_LOOKED_AT.replace("1 of 3", "3 of 3")]
-
-
-def copy_results(store: Store, source: str, target: str, numbers: Container[int]) -> None:
-    """Put results of a run into another one, in place of those that it has, under the ids that they need there."""
-    for key in list(store.list_keys(f"runs/{source}/results/")):
-        result = read_result(store.get(key))
-        if result.repeat in numbers:
-            copied = result.model_copy(update={"run_id": target})
-            store.put(key.replace(source, target, 1), copied.to_json())
 
 
 NEIGHBOUR = Neighbour(

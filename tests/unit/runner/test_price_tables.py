@@ -41,19 +41,10 @@ def test_what_a_table_has_itself_replaces_the_shipped(tmp_path: Path) -> None:
 
 ERRORS = [
     (f"{TOP}prices:\n- {ROW.replace('0.5', '-1')}", 4, "prices[0].price_per_hour", "greater than"),
-    (f"{TOP}prices:\n- {ROW.replace('0.5', 'much')}", 4, "prices[0].price_per_hour", "number"),
     (f"{TOP}prices:\n- {ROW.replace('2026-01-31', 'May')}", 4, "prices[0].date", "YYYY-MM-DD"),
-    (
-        f"{TOP}prices:\n- {ROW.replace('vcpus: 8', 'vcpus: 8, vcpu: 8')}",
-        4,
-        "prices[0].vcpu",
-        "'vcpus'",
-    ),
-    (f"{TOP}prices:\n- {ROW.replace(', source: our books', '')}", 4, "prices[0].source", "docs"),
     (f"{TOP}prices:\n- {ROW.replace('gpu: T4', 'num_gpus: 2')}", 4, "prices[0].num_gpus", "`gpu`"),
     (f"{TOP}prices:\n- {ROW}\n- {ROW}", 5, "prices[1]", "ours cellar box (T4) already"),
     (f"{TOP}prices: [{ROW}]\ncarbon:\n- {{cloud: a}}", 5, "carbon[0].region", "docs/cost.md"),
-    (f"{TOP}prices: []", 3, "prices", "at least 1"),
     (f"title: x\ncurrency: euro\nprices: [{ROW}]", 2, "currency", "such as USD"),
     ("- 1", 1, "", "'title', 'currency' and 'prices'"),
 ]

@@ -53,14 +53,6 @@ def test_a_cap_without_a_price_names_both_ways_to_give_one(
     assert "--machine cpu=MACHINE" in err
 
 
-def test_a_dry_run_says_the_same_time_to_people_and_to_programs(call_main: CallMain, workspace: Workspace) -> None:
-    words = ("run", "quick.yaml", "--python", "./python", "--dry-run")
-    assert "cpu: 4 repeats take about 2 min, at most 4 min (a guess, 27 s each" in call_main(*words)[1]
-    (estimate,) = json.loads(call_main(*words, "--json")[1].splitlines()[0])["estimates"]
-    assert estimate["expected_hours"] == pytest.approx(108 / 3600)
-    assert estimate["most_hours"] == pytest.approx(4 * 60 / 3600)
-
-
 def test_render_estimates_by_earlier_results(call_main: CallMain, workspace: Workspace) -> None:
     assert call_main("run", "quick.yaml", "--python", "./python", "--no-report")[0] == 0
     code, _, err = call_main("render", "quick.yaml", "--earlier", "file://results", "--machine", "cpu=m6i.xlarge")

@@ -140,6 +140,10 @@ def test_a_dry_run_says_what_a_run_takes_and_measures_nothing(call_main: CallMai
         "here before, and large models take longer); about 0.01 USD, at most 0.01 (0.192 per hour, EKS us-east-1 "
         "m6i.xlarge, 2026-07-20)",
     ]
+    (estimate,) = json.loads(call_main("run", "quick.yaml", "--python", "./python", "--dry-run", "--json")[1])[
+        "estimates"
+    ]
+    assert (estimate["expected_hours"], estimate["most_hours"]) == pytest.approx((108 / 3600, 4 * 60 / 3600))
     assert call_main("run", "quick.yaml", "--python", "./python", "--no-report")[0] == 0
     code, out, _ = call_main("run", "quick.yaml", "--dry-run", "--new", "--python", "./python")
     assert (code, len(workspace.list_run_ids())) == (0, 1)

@@ -1,7 +1,5 @@
 """The matrices that come with the tool, their names and ids, and the page that describes them."""
 
-from pathlib import Path
-
 import pytest
 
 from bench.errors import UserError
@@ -55,13 +53,6 @@ def test_an_unknown_name_gets_the_nearest_and_the_list() -> None:
         load_matrix("smoek")
     assert "matrix 'smoek': is neither a built-in matrix nor a file; did you mean 'smoke'?" in str(caught.value)
     assert ", ".join(list_builtin_matrices()) in str(caught.value)
-
-
-def test_a_missing_path_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"none\.yaml: there is no such file"):
-        load_matrix(str(tmp_path / "none.yaml"))
-    with pytest.raises(UserError, match="none: there is no such file"):
-        load_matrix(str(tmp_path / "none"))
 
 
 def test_the_example_of_the_documentation_makes_the_cells_that_it_says() -> None:

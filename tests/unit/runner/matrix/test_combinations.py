@@ -57,37 +57,3 @@ def test_a_default_folder_with_data_is_for_the_models_that_read_data(tmp_path: P
     write(tmp_path, text.replace("[pytorch, tensorflow]", "[pytorch]"))
     cells = load_matrix(str(tmp_path / "demo.yaml")).cells
     assert pick(cells, "model", "data_dir") == [("conv6", str(tmp_path))] * 2 + [("text-classifier", None)] * 2
-
-
-def test_defaults_reach_every_cell_and_give_way_to_include() -> None:
-    text = DEMO.replace("{batch_size: 16}", "{batch_size: 16, input_size: 64, repeats: 5, timeout_seconds: 60}")
-    text += "include: [{framework: tensorflow, batch_size: 8, repeats: 1, timeout_seconds: 0.5}]\n"
-    cells = expand(text)
-    assert (
-        pick(cells, "batch_size", "input_size", "repeats", "timeout_seconds")
-        == [(16, 64, 5, 60.0)] * 2 + [(8, 64, 1, 0.5)] * 2
-    )
-
-
-def test_the_example_of_the_github_documentation() -> None:
-    # fruit: batch_size (apple 8, pear 16, banana 32); color: seed (green 1, pink 2, none 0, the default of a cell);
-    # animal: min_seconds (cat 1, dog 3, none 2); shape: num_steps (circle 40, none 30).
-    text = """
-name: fruit
-axes: {batch_size: [8, 16], min_seconds: [1, 3]}
-defaults: {model: conv6, framework: pytorch, device: cpu, phase: train}
-include:
-  - seed: 1
-  - {seed: 2, min_seconds: 1}
-  - {batch_size: 8, num_steps: 40}
-  - batch_size: 32
-  - {batch_size: 32, min_seconds: 1}
-"""
-    assert pick(expand(text), "batch_size", "min_seconds", "seed", "num_steps") == [
-        (8, 1, 2, 40),  # apple, cat, pink, circle
-        (8, 3, 1, 40),  # apple, dog, green, circle
-        (16, 1, 2, 30),  # pear, cat, pink
-        (16, 3, 1, 30),  # pear, dog, green
-        (32, 2, 0, 30),  # banana
-        (32, 1, 0, 30),  # banana, cat
-    ]

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bench.schema import PlannedCell
-from matrix_files import expand, expand_or_refuse
+from matrix_files import expand_or_refuse
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "batch_size": st.integers(1, 4),
@@ -108,12 +108,3 @@ def test_lists_in_entries_mean_the_entries_written_out(source: dict[str, Any], d
     expected = expand_or_refuse(json.dumps(source | written_out))
     outcome = expand_or_refuse(json.dumps(source | with_lists))
     assert expected == outcome or (isinstance(expected, str) and isinstance(outcome, str))
-
-
-def test_lists_of_an_entry_are_combined_in_the_order_of_the_axes() -> None:
-    include = {"num_steps": [6, 7], "seed": [2, 3]}
-    source = {"name": "x", "axes": {"seed": [1], "num_steps": [5]}, "defaults": REQUIRED, "include": []}
-    sources = [source | {"include": [dict(entry)]} for entry in (include.items(), reversed(include.items()))]
-    for found in sources:
-        cells = [planned.cell for planned in expand(json.dumps(found))]
-        assert [(cell.seed, cell.num_steps) for cell in cells] == [(1, 5), (2, 6), (2, 7), (3, 6), (3, 7)]

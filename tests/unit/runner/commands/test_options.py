@@ -1,4 +1,4 @@
-"""runner.commands.options: what a shell offers for arguments and options."""
+"""runner.commands.options: what a shell offers for arguments, and lengths of time as users write them."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from runner.commands.options import complete_run_id
+from bench.errors import UserError
+from runner.commands.options import complete_run_id, parse_duration
 
 
 def make_context(store: str | None) -> SimpleNamespace:
@@ -35,3 +36,17 @@ def test_runs_are_those_of_the_store_that_was_typed_and_no_bucket_is_asked(tmp_p
     assert complete_run_id(make_context(f"file://{tmp_path}/none"), "") == []
     assert complete_run_id(make_context("s3://bucket/runs"), "") == []
     assert complete_run_id(make_context("mine"), "") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("28800.0", 28_800), ("90s", 90), ("1.5m", 90), ("8h", 28_800), ("2d", 172_800), ("12w", 7_257_600)],
+)
+def test_a_length_of_time_is_a_number_with_a_unit(text: str, seconds: float) -> None:
+    assert parse_duration("--deadline", text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "0h", "-1", "soon", "8 h", "8H", "h", "1h30m", "١h", "nan", "inf"])
+def test_what_is_none_is_refused_with_the_option_and_what_it_takes(text: str) -> None:
+    with pytest.raises(UserError, match=f"^--deadline {text}: expected a time above 0, at most 31 years, such as 90s"):
+        parse_duration("--deadline", text)
