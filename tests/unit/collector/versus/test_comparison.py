@@ -1,18 +1,16 @@
 """Two runs are compared cell by cell, against what identical runs of the store differ by."""
 
 import math
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from bench.schema import Result, Verdict
 from bench.store import Store
 from collector.results.load import load_run
 from collector.versus.noise import MAX_RUNS, load_related_runs
 from collector.versus.words import make_cell_table
 from factories import (
-    START,
     make_cell,
     make_environment,
     make_failed_result,
@@ -20,7 +18,7 @@ from factories import (
     make_result,
     make_validity,
 )
-from two_runs import EVEN, INFER, TRAIN, compare_runs, find_cell, put_run, scale, select_sides
+from two_runs import EVEN, INFER, TRAIN, compare_runs, find_cell, put_run, scale
 
 
 def test_a_slower_run_is_worse_and_the_ratio_is_b_over_a(tmp_path: Path) -> None:
@@ -96,18 +94,22 @@ def test_a_cell_that_fails_in_b_is_worse_and_one_that_failed_in_a_is_not_compara
     assert document.exit_code == 1
 
 
+OTHER_PYTHON = make_result(TRAIN, run_id="b", repeat=3, environment=make_environment(python_version="3.14.0"))
+
+
 @pytest.mark.parametrize(
-    ("medians", "validity", "reason"),
+    ("medians", "others", "verdicts", "reason"),
     [
-        ((0.1,), (), "one repeat of B counts, which says nothing about its spread"),
-        (EVEN, ("contaminated",), "no repeat of B was measured under sound conditions (3 contaminated)"),
+        ((0.1,), (), (), "one repeat of B counts, which says nothing about its spread"),
+        (EVEN, (), ("contaminated",), "no repeat of B was measured under sound conditions (3 contaminated)"),
+        (EVEN[:2], (OTHER_PYTHON,), (), "the repeats of B ran in several environments, which are not averaged"),
     ],
 )
 def test_what_cannot_be_compared_says_why(
-    tmp_path: Path, medians: tuple[float, ...], validity: tuple[str, ...], reason: str
+    tmp_path: Path, medians: tuple[float, ...], others: tuple[Result, ...], verdicts: tuple[Verdict, ...], reason: str
 ) -> None:
     put_run(tmp_path, "a", {TRAIN: EVEN})
-    put_run(tmp_path, "b", {TRAIN: medians}, validity=make_validity(*validity))  # type: ignore[arg-type]
+    put_run(tmp_path, "b", {TRAIN: medians}, *others, validity=make_validity(*verdicts))
     document = compare_runs(tmp_path)
     assert (document.cells[0].verdict, document.cells[0].reason) == ("not comparable", reason)
     assert (document.exit_code, document.cells[0].ratio) == (2, None)
@@ -120,16 +122,6 @@ def test_invalid_repeats_are_compared_on_request(tmp_path: Path) -> None:
     assert (document.cells[0].verdict, document.cells[0].notes) == (
         "worse",
         ("B: 3 contaminated",),
-    )
-
-
-def test_repeats_of_several_environments_are_not_averaged(tmp_path: Path) -> None:
-    put_run(tmp_path, "a", {TRAIN: EVEN})
-    put_run(tmp_path, "b", {TRAIN: EVEN[:2]}, make_result(
-        TRAIN, run_id="b", repeat=3, environment=make_environment(python_version="3.14.0")
-    ))  # fmt: skip
-    assert compare_runs(tmp_path).cells[0].reason == (
-        "the repeats of B ran in several environments, which are not averaged"
     )
 
 
@@ -178,16 +170,3 @@ def test_a_metric_without_any_known_noise_is_undecided(tmp_path: Path) -> None:
     document = compare_runs(tmp_path, metric="energy")
     assert document.cells[0].verdict == "undecided"
     assert "measure one of the sides a second time, or give --floor" in document.cells[0].reason
-
-
-def test_batches_are_compared_by_the_time_for_a_sample(tmp_path: Path) -> None:
-    one, eight = make_cell(batch_size=1), make_cell(batch_size=8)
-    put_run(tmp_path, "a", {one: EVEN, eight: scale(EVEN, 6)})
-    document = select_sides(tmp_path, ["a"], ["batch_size=1"], ["batch_size=8"])
-    assert (document.metric.name, document.cells[0].verdict) == ("time-per-sample", "better")
-    center = math.prod(EVEN) ** (1 / 3)
-    assert document.cells[0].ratio == pytest.approx(6 / 8)
-    assert document.cells[0].value_b == pytest.approx(6 / 8 * center, rel=1e-3)
-
-
-TIMES: dict[str, Any] = {"started_at": START, "finished_at": START + timedelta(seconds=10)}

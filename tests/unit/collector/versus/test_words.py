@@ -71,6 +71,7 @@ def test_batches_are_compared_by_sample_and_the_heading_says_so(tmp_path: Path) 
     assert [cell.label for cell in found.cells] == ["conv6 train, CPU, 32 px, PyTorch eager"]
     assert table.headings[:3] == ["cell", "A, ms per sample", "B, ms per sample"]
     assert "batch 16 against batch 8 (time per sample, B / A): faster, 0.750 (" in found.conclusion
+    assert found.cells[0].value_a == pytest.approx(0.1 / 8, rel=1e-3)
 
 
 def test_sides_that_differ_from_pair_to_pair_have_columns_of_their_own(tmp_path: Path) -> None:
