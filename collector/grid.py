@@ -19,6 +19,7 @@ from collector.comparisons import FP32
 from collector.costs.document import CostDocument
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus, find_varying, label_hardware, sort_cells
 from collector.machines import Obstacle, estimate_pair, find_obstacle
+from collector.ratio_words import format_percent
 from collector.results.frames import Row, describe_cell, list_rows
 from collector.statistics import Estimate
 from collector.units import JOULE, MILLISECOND, THROUGHPUT, Unit, choose_memory_unit, format_number, format_significant
@@ -313,9 +314,7 @@ def format_ratio(ratio: float, *, verdict: Verdict = "longer", words: tuple[str,
         return f"{sign}{format_significant(ratio)}{words[0]}"
     if ratio <= 1 / WITHIN:
         return f"{sign}{'' if words[0] != words[1] else '1/'}{format_significant(1 / ratio)}{words[1]}"
-    percent = 100 * (ratio - 1)
-    text = format_significant(abs(percent)) if abs(percent) >= 10 else f"{abs(percent):.1f}"
-    return f"{sign}{'−' if percent < 0 else '+'}{text} %"
+    return f"{sign}{'−' if ratio < 1 else '+'}{format_percent(abs(ratio - 1))} %"
 
 
 def describe_ratio(grid: Grid, metric: Metric, key: tuple[str, str], baseline: str) -> dict[str, Any] | None:

@@ -1,6 +1,6 @@
 """Read runs into series: a row per cell and hardware, a column per night, with the repeats and the environment."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,8 +17,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-Facts = dict[str, str | None]
-"""What is recorded of the environment of a cell in one night, by name; None: not recorded."""
+Facts = Mapping[str, frozenset[str]]
+"""What is recorded of the environment of a cell in one night, by name: the values of its repeats."""
 
 UNSOUND_BUT_SLOW = "throttled"
 """A night in which every repeat was throttled is a slower night, with its cause: it counts. Repeats that others
@@ -104,10 +104,9 @@ class CellNight:
     facts: Facts
 
     @property
-    def instance_types(self) -> tuple[str, ...]:
-        """Machine types of the nodes, sorted; empty: not recorded."""
-        found = self.facts.get("instance_type")
-        return () if found is None else tuple(found.split(", "))
+    def instance_types(self) -> frozenset[str]:
+        """Machine types of the nodes; empty: not recorded."""
+        return self.facts.get("instance_type", frozenset())
 
     def join(self, other: "CellNight") -> "CellNight":
         """Return both as one night; the environment is this one's."""
@@ -133,15 +132,14 @@ def read_nights(runs: Mapping[str, Run], results: pd.DataFrame) -> dict[str, Cel
             counted = sound or [row for row in repeats if row["verdict"] == UNSOUND_BUT_SLOW]
             for (cpu_model, gpu_name), own in group_rows(counted, ["cpu_model", "gpu_name"]).items():
                 logs = np.log([row["center_step_seconds"] for row in own])
-                facts = {fact: _join(row[column] for row in own) for fact, column in FACTS.items()}
+                facts = {
+                    fact: frozenset(str(row[column]) for row in own if row[column] is not None)
+                    for fact, column in FACTS.items()
+                }
                 key = SeriesKey(cell=cells[cell_id], cpu_model=cpu_model, gpu_name=gpu_name)
                 night[key] = CellNight(logs=tuple(map(float, logs)), facts=facts)
         found[str(run_id)] = night
     return found
-
-
-def _join(values: Iterable[object]) -> str | None:
-    return ", ".join(sorted({str(value) for value in values if value is not None})) or None
 
 
 def tabulate_nights(runs: Sequence[Run], nights: Sequence[CellNights]) -> Nights:

@@ -1,6 +1,7 @@
 """Make the documents of a night: suspicions of what it shows, and decisions by what was measured again."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,7 +17,7 @@ from collector.nights.detection import (
     look_for_changes,
     measure_alone,
 )
-from collector.nights.series import CellNights, Facts, Nights, SeriesKey, tabulate_nights
+from collector.nights.series import CellNights, Nights, SeriesKey, tabulate_nights
 
 MAX_CELLS = 20
 """Suspicions of one night, at the most: the least likely ones by chance. A confirmation has to fit into what is left of
@@ -55,8 +56,8 @@ class NightRun:
     def again(self) -> CellNights:
         """The repeats of the confirmation that ran on the night's hardware and, as far as recorded, machine types."""
         cells = {} if self.confirmation is None else self.confirmation.cells
-        types = {key: (self.cells[key].instance_types, cells[key].instance_types) for key in cells if key in self.cells}
-        return {key: cells[key] for key, (own, again) in types.items() if not own or set(again) <= set(own)}
+        known = {key: self.cells[key].instance_types for key in cells if key in self.cells}
+        return {key: cells[key] for key, types in known.items() if not types or cells[key].instance_types <= types}
 
     @property
     def all_cells(self) -> CellNights:
@@ -192,25 +193,20 @@ def describe_changes(nights: Nights, rows: Sequence[int], first: int) -> tuple[N
     Of several series all values together. A fact that only one of the nights has recorded differs too: it was, or is,
     unknown.
     """
-    before: Facts = {}
-    after: Facts = {}
+    before: defaultdict[str, set[str]] = defaultdict(set)
+    after: defaultdict[str, set[str]] = defaultdict(set)
     for row in rows:
         earlier = [facts for facts in nights.facts[row][:first] if facts]
-        if earlier:
-            _add(before, earlier[-1])
-            _add(after, nights.facts[row][-1])
+        for found, facts in ((before, earlier[-1]), (after, nights.facts[row][-1])) if earlier else ():
+            for what, values in facts.items():
+                found[what] |= values
     return tuple(
-        NightChange(what=what, before=_cut(before.get(what)), after=_cut(after.get(what)))
+        NightChange(what=what, before=_join(before[what]), after=_join(after[what]))
         for what in sorted({*before, *after})
-        if before.get(what) != after.get(what)
+        if before[what] != after[what]
     )
 
 
-def _add(total: Facts, facts: Facts) -> None:
-    for name, text in facts.items():
-        values = {value for known in (total.get(name), text) if known for value in known.split(", ")}
-        total[name] = ", ".join(sorted(values)) or None
-
-
-def _cut(text: str | None) -> str | None:
-    return text if text is None or len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…"
+def _join(values: Iterable[str]) -> str | None:
+    text = ", ".join(sorted(values))
+    return text[: MAX_LENGTH - 1] + "…" if len(text) > MAX_LENGTH else text or None

@@ -268,8 +268,6 @@ class Question:
 CellVerdict = Literal["worse", "better", "same", "undecided", "fails", "not comparable"]
 ExitCode = Literal[0, 1, 2]
 Source = Literal["measured", "default", "given"]
-ADVISES_REPEATS = "repeats a side would decide it"
-"""How the reason ends that proposes a number of repeats."""
 
 
 class MetricDescription(Document):

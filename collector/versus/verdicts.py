@@ -30,7 +30,7 @@ from collector.statistics import (
     measure_variance,
 )
 from collector.versus.noise import NONE, Component, Noise, Variance, assume_noise, take_noise
-from collector.versus.question import ADVISES_REPEATS, CellComparison, GroupComparison, Metric, NoiseDescription
+from collector.versus.question import CellComparison, GroupComparison, Metric, NoiseDescription
 from collector.versus.sides import CellPair, PoolKey, estimate_group_ratio, name_sides
 
 Decision = Literal["worse", "better", "same", "undecided"]
@@ -150,7 +150,7 @@ def advise(test: RatioTest, num_tests: int) -> str:
     if test.variances is None:
         return "more machines of each side would decide it"
     if (number := count_repeats(test, num_tests)) is not None:
-        return f"about {number} {ADVISES_REPEATS}"
+        return f"about {number} repeats a side would decide it"
     varies = test.excess and abs(math.log(test.ratio.center)) > test.log_floor
     bound = "the floor" if test.log_floor else "1"
     why = "as identical runs vary too much; several runs would" if varies else f"so near is the ratio to {bound}"

@@ -11,7 +11,6 @@ from collector.files import escape_markdown
 from collector.labels import DEVICE_NAMES
 from collector.machines import ACROSS
 from collector.ratio_words import NO_DIFFERENCE, format_ratio, format_ratios
-from collector.statistics import POWER_WORDS
 from collector.tables.table import (
     MAX_LISTED,
     Column,
@@ -24,7 +23,6 @@ from collector.tables.table import (
 )
 from collector.units import MIB, NOT_THERE, PERCENT, choose_memory_unit, count_things, format_number, join_some
 from collector.versus.question import (
-    ADVISES_REPEATS,
     METRICS,
     CellComparison,
     CompareDocument,
@@ -50,10 +48,9 @@ ONE_RUN = (
     "These are ratios of one run: the verdicts rest on its repeats, and are about that run on its machines. Its report "
     "judges all ratios of a table together: where these are some of them, its intervals are wider."
 )
-ACROSS_MACHINES = "Across machines, a ratio holds their difference too, which its interval does not."
-ADVICE = (
-    f"About N repeats a side decide in {POWER_WORDS} if the true ratio and spread are the measured ones, which few "
-    "repeats know only roughly (docs/compare.md)."
+BEYOND_FLOOR = (
+    f"and the ratio is beyond the floor; it is within the floor where the interval of {ALONE}, by the repeats of these "
+    "runs, lies within it"
 )
 NO_INTERVALS = (
     "Peak memory has no interval: its repeats are mostly equal, and else differ by whole blocks. The largest repeats "
@@ -250,27 +247,15 @@ def list_method_lines(document: CompareDocument) -> Iterator[str]:
         yield NO_INTERVALS
     found = (*document.cells, *document.together)
     number = sum(one.p_value is not None for one in found)
-    if not number:
-        return
-    families = "those of cells and those of their means by themselves" if document.is_within_runs else "all of them"
-    together = f", which hold together: {families}" if number > 1 else ""
-    yield f"Verdicts are read from 95 % intervals{together} (docs/compare.md)."
-    noise = floor = ""
-    if any(one.floor is not None for one in found):
-        noise = "" if document.is_within_runs else ", which allows for what identical runs differ by,"
-        floor = (
-            f" and the ratio is beyond the floor; within the floor where the interval of {ALONE}, by the repeats of "
-            "these runs, lies within it"
-        )
-    words = f"{document.metric.worse} or {document.metric.better}"
-    yield f"B is called {words} where the 95 % interval{noise} excludes 1{floor}."
-    yield from map(describe_noise, document.noise)
-    if document.is_within_runs and len(document.a.run_ids) == 1:
+    if number:
+        families = "those of cells and those of their means by themselves" if document.is_within_runs else "all of them"
+        together = f", which hold together: {families}" if number > 1 else ""
+        floor = f", {BEYOND_FLOOR}" if any(one.floor is not None for one in found) else ""
+        words = f"{document.metric.worse} or {document.metric.better}"
+        yield f"B is called {words} where the 95 % interval excludes 1{together}{floor} (docs/compare.md)."
+        yield from map(describe_noise, document.noise)
+    if number and document.is_within_runs and len(document.a.run_ids) == 1:
         yield ONE_RUN
-    if document.is_within_runs and any(cell.scope.startswith(ACROSS) for cell in document.cells):
-        yield ACROSS_MACHINES
-    if any(ADVISES_REPEATS in cell.reason for cell in document.cells):
-        yield ADVICE
 
 
 def describe_noise(noise: NoiseDescription) -> str:
