@@ -35,8 +35,8 @@ MIN_SAMPLES = {95: 20, 99: 100}
 POWER = 0.8
 """The chance that so many repeats show the difference, if the true ratio and spread are those measured. Where the
 p-value is just small enough at what was measured, as many repeats would show it in half of the cases only: the ratio of
-the next ones lies above or below. The spread is known from few repeats: with four a side and more, a number that is chosen
-by it shows a true difference of that size in 0.7 to 0.84 of the cases, with two or three in 0.55 to 0.83."""
+the next ones lies above or below. The spread is known from few repeats: with four a side and more, a number that is
+chosen by it shows a true difference of that size in 0.7 to 0.84 of the cases, with two or three in 0.55 to 0.83."""
 MAX_REPEATS = 50
 """More repeats than this are not proposed: from here on each further digit costs a hundred times as many."""
 MIN_REPEATS = 2
