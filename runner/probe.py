@@ -18,10 +18,10 @@ from rich.console import Console
 from rich.text import Text
 
 from bench.errors import UserError
+from bench.probes.memory import read_available_bytes
 from bench.registry import MODELS
 from bench.schema import Cell, Document, Framework, PlannedCell, Result
 from bench.store import Store
-from runner.local.process import read_available_bytes
 from runner.local.run import LocalExecutor
 from runner.matrix import DEFAULT_MODES, Repeat
 from runner.terminal import join_printable

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -14,23 +13,12 @@ from runner.local.process import ProcessEnd, run_processes
 from workspace import HANG_GUARD_SECONDS
 
 
-def run_shell(script: str, **options: Any) -> ProcessEnd:
-    return run_command("/bin/sh", "-c", script, **options)
-
-
-def run_command(
-    *command: str,
-    timeout_seconds: float = HANG_GUARD_SECONDS,
-    on_tick: Callable[[], None] = lambda: None,
-    keep_open: tuple[int, ...] = (),
-    memory_limit_bytes: int | None = None,
-) -> ProcessEnd:
+def run_shell(script: str, *, memory_limit_bytes: int | None = None) -> ProcessEnd:
     return run_processes(
-        command,
+        ["/bin/sh", "-c", script],
         variables=[os.environ],
-        timeout_seconds=timeout_seconds,
-        on_tick=on_tick,
-        keep_open=keep_open,
+        timeout_seconds=HANG_GUARD_SECONDS,
+        on_tick=lambda: None,
         memory_limit_bytes=memory_limit_bytes,
     )[0]
 

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Literal
 
 from bench.errors import UserError
-from bench.probes.cpu import CGROUP_ROOT, list_cgroups
 from bench.redaction import hide_secrets
 from runner.processes import delay_interrupts, explain_exhaustion, list_children, read_start
 
@@ -37,12 +36,6 @@ OOM_COUNTERS = (
 )
 # Of the process itself, or of a shell whose child was killed.
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
-# Of version 2 and 1: files with the limit and the usage, and the line of memory.stat that says how much of the usage is
-# pages of files, which the kernel reclaims before it kills a process.
-_CGROUP_FILES = (
-    ("memory.max", "memory.current", "inactive_file"),
-    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-)
 
 How = Literal["ended", "timed-out", "over-limit", "oom-killed"]
 """Whether a process ended by itself, or what it was killed for: by this program or, out of memory, by the kernel."""
@@ -231,22 +224,6 @@ def read_tree_bytes(pid: int) -> int:
     status = dict(line.split(":", 1) for line in lines if ":" in line)
     own = sum(int(status[key].split()[0]) * 1024 for key in ("RssAnon", "RssShmem", "VmSwap") if key in status)
     return own + sum(map(read_tree_bytes, list_children(pid)))
-
-
-def read_available_bytes(proc: Path = Path("/proc"), cgroups: Path = CGROUP_ROOT) -> int:
-    """Return how many bytes a process can take before the machine swaps or a limit of its cgroup kills it.
-
-    The minimum of the machine's MemAvailable and of what is left below the limit of each cgroup around this process.
-    """
-    lines = dict(line.split(":", 1) for line in (proc / "meminfo").read_text().splitlines())
-    available = [int(lines["MemAvailable"].split()[0]) * 1024]
-    for folder in list_cgroups("memory", proc / "self" / "cgroup", cgroups):
-        for limit, use, reclaimable in _CGROUP_FILES:
-            with suppress(OSError, ValueError):  # no limit here: no file, as at the top, or the word `max`
-                limit_bytes = int((folder / limit).read_text())
-                statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-                available.append(limit_bytes - int((folder / use).read_text()) + int(statistics[reclaimable]))
-    return max(0, min(available))
 
 
 LOCK_DIR = "BENCHMATRIX_LOCK_DIR"

@@ -309,11 +309,7 @@ def link_plugins() -> tuple[str, ...]:
 # What an interpreter needs to measure, by module and by the name that pip knows it by.
 PACKAGES = {"pynvml": "nvidia-ml-py", "PIL": "pillow"}
 BENCH_MODULES = ("numpy", "obstore", "pydantic", "pynvml")
-FRAMEWORK_MODULES: dict[Framework, tuple[str, ...]] = {
-    "pytorch": ("torch", "torchvision"),
-    "tensorflow": ("tensorflow", "keras"),
-    "jax": ("jax", "keras"),
-}
+BESIDE: dict[Framework, tuple[str, ...]] = {"pytorch": ("torchvision",), "tensorflow": ("keras",), "jax": ("keras",)}
 DATA_MODULES: dict[Framework, tuple[str, ...]] = {"jax": ("grain", "PIL")}
 """For cells with real data."""
 LOOK_SECONDS = 60.0
@@ -465,7 +461,8 @@ def leave_out_unequipped(
         cell = repeat.planned.cell
         python = interpreters.get(cell.framework)
         data = DATA_MODULES.get(cell.framework, ()) if cell.data_dir is not None else ()
-        modules = (*BENCH_MODULES, *FRAMEWORK_MODULES.get(cell.framework, (FRAMEWORKS[cell.framework].package,)), *data)
+        beside = BESIDE.get(cell.framework, ())
+        modules = (*BENCH_MODULES, FRAMEWORKS[cell.framework].package, *beside, *data)
         if python is not None and (absent := _find_lacking(python, modules)):
             left_out[python, cell.framework, absent].add(cell.cell_id)
         else:

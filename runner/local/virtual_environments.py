@@ -33,8 +33,8 @@ Report = Callable[[str], None]
 TAIL_LINES = 12
 SIZE = "1 to 6 GB"
 """Of an environment on the disk: for CPUs little, with CUDA much."""
-PIP_STEPS = ("Downloading ", "Installing ")
-"""How those lines of pip's begin that are reported."""
+UV_STEPS = ("Downloading ", "Installing ")
+"""How those lines of uv's begin that are reported."""
 CONNECTION_SIGNS = ("Failed to fetch", "error sending request", "No solution found", "Hash mismatch")
 """What uv prints where it reached no index, or one that does not have the packages."""
 
@@ -171,7 +171,7 @@ def _run(
             process = start_group(command, variables=variables, keep_open=keep_open)
         for line in process.stdout or ():
             tail.append(line.decode(errors="replace").rstrip())
-            if tail[-1].strip().startswith(PIP_STEPS):
+            if tail[-1].strip().startswith(UV_STEPS):
                 report(f"{name}: {tail[-1].strip()}")
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # `end_group` needs its number
     finally:

@@ -86,14 +86,8 @@ def has_no_gradient(name: str) -> bool:
     return kind in last and tensor.endswith("bias") and tensor not in last[kind]
 
 
-def test_every_framework_that_runs_keras_is_compared_and_the_others_are_pytorch() -> None:
-    compared = {framework for framework, _ in KERAS_RUNS}
-    assert compared == {name for name, spec in FRAMEWORKS.items() if spec.dialect == "keras"}
-    assert [name for name in FRAMEWORKS if name not in compared] == ["pytorch"]
-
-
-def test_every_model_that_learns_is_compared_in_every_framework() -> None:
-    frameworks = {framework for framework, _ in KERAS_RUNS}
+def test_every_model_that_learns_is_compared_in_every_framework_that_runs_keras() -> None:
+    frameworks = {name for name, spec in FRAMEWORKS.items() if spec.dialect == "keras"}
     assert {(model, framework) for model, _, framework, _ in RUNS} == {(m, f) for m in TRAINED for f in frameworks}
 
 
@@ -199,21 +193,6 @@ def test_three_adam_steps_lead_to_the_same_parameters(
         num_gradients += int(np.count_nonzero(gradient))
     assert num_compared / num_gradients > case.min_share_alike
     assert tolerance > np.linalg.norm(np.concatenate(differences)) / np.linalg.norm(np.concatenate(updates))
-
-
-@pytest.mark.parametrize("side", [0, 1], ids=["pytorch", "keras"])
-@pytest.mark.parametrize(RUN, [run for run in IN_FLOAT64 if run[3] == "graph"])
-def test_the_first_step_of_adam_moves_every_weight_by_the_learning_rate(
-    folder: Path, model: str, precision: str, framework: str, mode: str, side: int
-) -> None:
-    """Kingma and Ba, algorithm 1: at t = 1 the update is lr g / (|g| + epsilon), so lr against the gradient's sign."""
-    arrays = load(folder, model, precision, framework, mode)[side]
-    start, first, gradient = (select(arrays, prefix) for prefix in ("start", "first", "gradient"))
-    for name in gradient:
-        is_above_epsilon = np.abs(gradient[name]) > 1e-11
-        step = (first[name] - start[name]) / MODELS[model].learning_rate
-        np.testing.assert_allclose(step[is_above_epsilon], -np.sign(gradient[name][is_above_epsilon]), atol=1e-3)
-        assert (step[gradient[name] == 0] == 0).all()
 
 
 def test_batch_norms_keep_the_same_running_means_and_variances_up_to_bessels_correction(folder: Path) -> None:

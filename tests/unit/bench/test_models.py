@@ -1,4 +1,4 @@
-"""The definitions of the models: sizes, types, and dropouts. test_step_cost.py has their parameters."""
+"""The definitions of the models: sizes and dropouts. test_step_cost.py has their parameters."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,6 @@ import pytest
 
 from bench.registry import MODELS, Framework
 from framework_programs import ask
-from mirror_cells import TRAINED
 
 Facts = dict[str, Any]
 
@@ -34,13 +33,6 @@ def test_the_smallest_sizes_build_and_run_in_both_dialects(facts: dict[str, Fact
             case _:
                 assert [[2, spec.num_classes]] == shapes
     assert expected == facts["keras"]["shapes"][model]
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_keras_models_compute_in_the_type_of_the_policy(facts: dict[str, Facts], model: str) -> None:
-    for policy, found in facts["keras"]["types"][model].items():
-        variables = [] if model not in TRAINED else ["float32" if policy.startswith("mixed_") else policy]
-        assert [policy.removeprefix("mixed_"), *variables] == found
 
 
 @pytest.mark.parametrize("dialect", ["torch", "keras"])

@@ -1,4 +1,4 @@
-"""Prints facts about the definitions of the models in one dialect as JSON: shapes, types, dropouts.
+"""Prints facts about the definitions of the models in one dialect as JSON: shapes and dropouts.
 
 Argument: `torch` or `keras`.
 """
@@ -6,8 +6,6 @@ Argument: `torch` or `keras`.
 import json
 import sys
 from typing import Any
-
-import numpy as np
 
 from bench.models import build_model
 from bench.registry import MODELS
@@ -18,7 +16,6 @@ from factories import make_cell
 DIALECT: Any = sys.argv[1]
 give_inputs: Any
 dropout: Any
-POLICIES = ("float32", "float16", "mixed_float16", "bfloat16", "mixed_bfloat16")
 
 if DIALECT == "torch":
     import torch
@@ -66,18 +63,6 @@ def list_output_shapes(model: str) -> list[list[list[int]]]:
     return shapes
 
 
-def list_types(model: str, policy: str) -> list[str]:
-    """Return the types of the outputs and of the variables under a dtype policy of Keras."""
-    keras.config.set_dtype_policy(policy)
-    runs = run_networks(model, MODELS[model].min_input_size)
-    keras.config.set_dtype_policy("float32")
-    outputs = {np.asarray(output).dtype.name for output, _ in runs}
-    return [
-        *sorted(outputs),
-        *sorted({variable.dtype for _, network in runs for variable in network.trainable_variables}),
-    ]
-
-
 def list_dropouts() -> list[float]:
     """Return the rates of VGG16's dropouts."""
     ((_, model),) = run_networks("vgg16", 32)
@@ -87,6 +72,4 @@ def list_dropouts() -> list[float]:
 
 
 facts = {"shapes": {model: list_output_shapes(model) for model in MODELS}, "dropouts": list_dropouts()}
-if DIALECT == "keras":
-    facts["types"] = {model: {policy: list_types(model, policy) for policy in POLICIES} for model in MODELS}
 print(json.dumps(facts))

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,6 @@ from runner.local import process
 from runner.local.process import (
     ProcessEnd,
     count_oom_kills,
-    read_available_bytes,
     run_processes,
 )
 from runner.local.run import explain_end
@@ -148,35 +146,3 @@ def test_a_process_that_takes_more_memory_than_it_may_is_killed(tmp_path: Path) 
     assert end.how == "over-limit"
     if (tmp_path / "pid").exists():
         await_death(read_pids(tmp_path / "pid"))
-
-
-GIB = 2**30
-
-
-@pytest.mark.parametrize(
-    ("cgroup", "limits", "expected"),
-    [
-        ("0::/pod\n", {"pod": ("max", GIB, 0)}, 8 * GIB),
-        # 6 - 3, and 1 that the kernel can take back
-        ("0::/pod/box\n", {"pod/box": (6 * GIB, 3 * GIB, GIB)}, 4 * GIB),
-        ("5:cpu:/x\n4:memory:/pod/box\n0::/y\n", {"memory/pod/box": (6 * GIB, 3 * GIB, GIB)}, 4 * GIB),
-        ("0::/pod/box\n", {"pod/box": (6 * GIB, GIB, 0), "pod": (4 * GIB, 2 * GIB, 0)}, 2 * GIB),
-    ],
-    ids=["no limit", "version 2", "version 1", "the tightest of those around"],
-)
-def test_what_can_be_taken_is_what_the_machine_and_its_cgroups_leave(
-    cgroup: str, limits: dict[str, tuple[Any, int, int]], expected: int, tmp_path: Path
-) -> None:
-    (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/meminfo").write_text("MemFree: 1048576 kB\nMemAvailable:    8388608 kB\n")  # 8 GiB
-    (tmp_path / "proc/self/cgroup").write_text(cgroup)
-    for name, (limit, used, reclaimable) in limits.items():
-        folder = tmp_path / "sys/fs/cgroup" / name
-        folder.mkdir(parents=True, exist_ok=True)
-        files = ("memory.max", "memory.current", "anon 1\ninactive_file")
-        if name.startswith("memory"):
-            files = ("memory.limit_in_bytes", "memory.usage_in_bytes", "inactive_file 1\ntotal_inactive_file")
-        (folder / files[0]).write_text(f"{limit}\n")
-        (folder / files[1]).write_text(f"{used}\n")
-        (folder / "memory.stat").write_text(f"{files[2]} {reclaimable}\n")
-    assert read_available_bytes(tmp_path / "proc", tmp_path / "sys/fs/cgroup") == expected

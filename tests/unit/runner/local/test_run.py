@@ -105,7 +105,7 @@ def test_a_run_is_planned_without_the_right_to_write_and_measures_nothing_withou
     def refuse(*_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", f"{setup.folder}/store/runs/x")
 
-    monkeypatch.setattr("bench.store.directory.Directory.write", refuse)
+    monkeypatch.setattr("bench.store.directory.Directory.check", refuse)
     run = setup.make().choose_run()
     with pytest.raises(UserError, match="no permission to use .*/store/runs; change its"):
         setup.make().measure(run, Console(file=io.StringIO()), resume_command="COMMAND")

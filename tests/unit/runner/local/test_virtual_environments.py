@@ -52,9 +52,7 @@ def start_installation(root: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen([sys.executable, "-c", INSTALL, root], stdout=subprocess.PIPE, text=True)
 
 
-def test_an_environment_is_made_once_and_anew_when_its_requirements_change(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_environment_is_made_once_and_anew_when_its_requirements_change_or_a_package_is_lost(root: Path) -> None:
     environment = locate_environments(["pytorch"], "cpu")["pytorch"]
     assert (environment.directory.name, environment.is_up_to_date()) == ("pytorch-cpu", False)
     python, lines = prepare()
@@ -70,6 +68,12 @@ def test_an_environment_is_made_once_and_anew_when_its_requirements_change(
     assert prepare()[1][0] == "pytorch-cpu: new environment"
     assert not (python.parent / "left-over").exists()
     assert prepare()[1] == []
+
+    folder = next((python.parents[1] / "lib").glob("python*/site-packages/tiny_framework-1.0.dist-info"))
+    shutil.rmtree(folder)
+    assert not environment.is_up_to_date()
+    assert prepare()[1][0] == "pytorch-cpu: tiny-framework no longer there, installed anew"
+    assert folder.exists()
 
 
 def test_the_users_settings_of_pip_and_python_for_other_projects_do_not_reach_an_environment(
@@ -136,19 +140,6 @@ def test_uv_reaches_packages_as_the_users_pip_does(tmp_path: Path) -> None:
     assert expected.items() <= chosen.items()
     assert not {"PIP_USER", "UV_RESOLUTION"} & chosen.keys()
     assert list_arguments("python", chosen)[-1] == "--no-index"
-
-
-def test_an_environment_that_lost_a_package_is_said_so_and_made_anew(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    python, _ = prepare()
-    folder = next((python.parents[1] / "lib").glob("python*/site-packages/tiny_framework-1.0.dist-info"))
-    shutil.rmtree(folder)
-
-    assert not locate_environments(["pytorch"], "cpu")["pytorch"].is_up_to_date()
-    assert prepare()[1][0] == "pytorch-cpu: tiny-framework no longer there, installed anew"
-    assert folder.exists()
-    assert prepare()[1] == []
 
 
 def test_a_failed_installation_is_one_message_with_the_end_of_uvs(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,6 +121,12 @@ def read_room_bytes() -> int:
     return min(read_memory_limit_bytes() or total, total) - _read_kibibytes("/proc/self/status", "VmRSS")
 
 
+def read_available_bytes() -> int:
+    """Return how many bytes a process can take before the machine swaps or the limit of its cgroup kills it."""
+    available = _read_kibibytes("/proc/meminfo", "MemAvailable")
+    return min(read_memory_limit_bytes() or available, available)
+
+
 def read_cache_bytes(allowed: Collection[int] | None = None, system_cpu: Path = SYSTEM_CPU) -> int | None:
     """Return the bytes of the last level of cache of the CPUs `allowed` together; None where the machine shows none.
 
