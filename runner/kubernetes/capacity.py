@@ -419,29 +419,26 @@ def find_api_version(connection: Connection) -> str | None:
 def explain_queued_jobs(connection: Connection, namespace: str, job_uids: Sequence[str]) -> dict[str, str]:
     """Return why Kueue has not started the suspended Jobs, by the Job's uid; Jobs that it has admitted are left out.
 
-    Where the user may not list Workloads, that is what is said of each. ApiError if the server does not answer.
+    Where the user may not list Workloads, or the server does not answer, that is what is said of each.
     """
-    version = find_api_version(connection)
-    if version is None:
-        return dict.fromkeys(job_uids, NO_KUEUE)
     waits = dict.fromkeys(job_uids, NO_WORKLOAD)
-    path = f"/apis/{version}/namespaces/{namespace}/workloads"
-    for begin in range(0, len(job_uids), MAX_UIDS):
-        selector = f"{JOB_UID_LABEL} in ({','.join(job_uids[begin : begin + MAX_UIDS])})"
-        try:
-            workloads = connection.list_items(path, labelSelector=selector, resourceVersion="0")  # from its cache
-        except ApiError as error:
-            if error.status != HTTPStatus.FORBIDDEN:
-                raise
-            hint = "`benchmatrix setup --queue QUEUE --user NAME` by an administrator allows it"
-            return dict.fromkeys(job_uids, f"why they wait is not known: {error.message}; {hint}")
-        for workload in workloads:
-            uid = workload["metadata"]["labels"][JOB_UID_LABEL]
-            wait = read_wait(workload)
-            if wait is None:
-                waits.pop(uid, None)
-            else:
-                waits[uid] = wait
+    try:
+        version = find_api_version(connection)
+        if version is None:
+            return dict.fromkeys(job_uids, NO_KUEUE)
+        for begin in range(0, len(job_uids), MAX_UIDS):
+            query = {"labelSelector": f"{JOB_UID_LABEL} in ({','.join(job_uids[begin : begin + MAX_UIDS])})"}
+            query["resourceVersion"] = "0"  # from the server's cache
+            for workload in connection.list_items(f"/apis/{version}/namespaces/{namespace}/workloads", **query):
+                uid, wait = workload["metadata"]["labels"][JOB_UID_LABEL], read_wait(workload)
+                if wait is None:
+                    waits.pop(uid, None)
+                else:
+                    waits[uid] = wait
+    except ApiError as error:
+        hint = "`benchmatrix setup --queue QUEUE --user NAME` by an administrator allows it"
+        may = f"; {hint}" if error.status == HTTPStatus.FORBIDDEN else ""
+        return dict.fromkeys(job_uids, f"why they wait is not known: {error.message}{may}")
     return waits
 
 
@@ -518,14 +515,8 @@ class QueuedJobs:
             self._next_request = now + READ_SECONDS
             samples = [sorted(suspended[kind], key=attrgetter("job.created_at"))[:NUM_SAMPLES] for kind in due]
             uids = [tracked.job.uid for jobs in samples for tracked in jobs if tracked.job is not None]
-            self.run.dispatcher.request(partial(self._explain, uids), partial(self._tell, samples))
-
-    def _explain(self, job_uids: Sequence[str]) -> Mapping[str, str]:
-        """Return why each Job waits, or that it is not known; on a request thread."""
-        try:
-            return explain_queued_jobs(self.run.connection, self.run.namespace, job_uids)
-        except ApiError as error:  # what the run needs is asked for, and refused, elsewhere
-            return dict.fromkeys(job_uids, f"why they wait is not known: {error.message}")
+            explain = partial(explain_queued_jobs, self.run.connection, self.run.namespace, uids)
+            self.run.dispatcher.request(explain, partial(self._tell, samples))
 
     def _tell(self, samples: Sequence[Sequence[TrackedJob]], waits: Mapping[str, str]) -> None:
         for jobs in samples:
