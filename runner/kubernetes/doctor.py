@@ -296,9 +296,7 @@ def check_objects(subject: Subject) -> Iterator[Finding]:
 def check_jobs(subject: Subject) -> Iterator[Finding]:
     """Submit a Job of each kind as a dry run, so that everything that may refuse it is asked."""
     for kind in subject.kinds:
-        check = f"Job: {kind.cell.framework} on {kind.place}"
-        answer = _try(subject, check, f"/apis/batch/v1/namespaces/{subject.namespace}/jobs", kind.job)
-        yield answer if isinstance(answer, Finding) else Finding(check, "ok", "the API server would take it")
+        yield _try(subject, "Job", kind, "/apis/batch/v1", kind.job)
 
 
 def check_pods(subject: Subject) -> Iterator[Finding]:
@@ -307,27 +305,22 @@ def check_pods(subject: Subject) -> Iterator[Finding]:
     Only who may create pods can ask; a run needs no such right.
     """
     for kind in subject.kinds:
-        check, template = f"pod: {kind.cell.framework} on {kind.place}", kind.job["spec"]["template"]
-        metadata = template["metadata"] | {"generateName": "doctor-"}
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
-        answer = _try(subject, check, f"/api/v1/namespaces/{subject.namespace}/pods", pod)
-        if isinstance(answer, Finding):
-            yield answer
-            if answer.state == "warning":  # and so would the others be
-                return
-        elif changes := describe_pod_changes(template, answer):
-            message = f"a webhook or policy of the cluster changes it: {changes}"
-            hint = "what is added takes CPU and memory beside the measurement"
-            yield Finding(check, "warning", message, f"{hint}: have it leave this namespace or these pods alone")
-        else:
-            yield Finding(check, "ok", "the API server would take it as it is")
+        template = kind.job["spec"]["template"]
+        pod = {"apiVersion": "v1", "kind": "Pod"} | template
+        finding = _try(
+            subject, "pod", kind, "/api/v1", pod | {"metadata": template["metadata"] | {"generateName": "doctor-"}}
+        )
+        yield finding
+        if finding.message.startswith("not "):  # tried, and nor would the others be
+            return
 
 
-def _try(subject: Subject, check: str, path: str, body: JsonObject) -> JsonObject | Finding:
-    """Return the object that the API server would make, or why it would not."""
+def _try(subject: Subject, what: str, kind: CellKind, group: str, body: JsonObject) -> Finding:
+    """Return whether the API server would make an object as it is, or why it would not."""
+    check = f"{what}: {kind.cell.framework} on {kind.place}"
+    path = f"{group}/namespaces/{subject.namespace}/{what.lower()}s"
     try:
         answer = subject.connection.request("create", path, query={"dryRun": "All"}, body=json.dumps(body).encode())
-        return decode_answer(answer)
     except ApiError as error:
         # A quota or a webhook may answer the same, without the words of RBAC.
         if error.status == HTTPStatus.FORBIDDEN and " cannot create resource " in error.message:
@@ -336,6 +329,10 @@ def _try(subject: Subject, check: str, path: str, body: JsonObject) -> JsonObjec
             return Finding(check, "warning", f"not tried: {error.message}", "fix the namespace first")
         hint = "the message names the field, the quota, the limit, the policy or the webhook that is in the way"
         return Finding(check, "failed", error.message, hint)
+    changes = describe_pod_changes(body, decode_answer(answer)) if what == "pod" else ""
+    problem = changes and f"a webhook or policy of the cluster changes it: {changes}"
+    hint = "what is added takes CPU and memory beside the measurement: have it leave this namespace or these pods alone"
+    return judge(check, "the API server would take it as it is", problem, hint, "warning")
 
 
 def describe_pod_changes(template: Mapping[str, Any], pod: Mapping[str, Any]) -> str:
