@@ -372,20 +372,13 @@ def test_an_overlay_is_added_to_the_pod() -> None:
 @pytest.mark.parametrize(
     ("overlay", "place"),
     [
-        ({"spec": {"enableServiceLinks": True}}, "spec.enableServiceLinks"),
         ({"spec": {"restartPolicy": "OnFailure"}}, "spec.restartPolicy"),
-        ({"spec": {"activeDeadlineSeconds": 9}}, "spec.activeDeadlineSeconds"),
         ({"spec": {"nodeSelector": {"kubernetes.io/arch": "arm64"}}}, "spec.nodeSelector.kubernetes.io/arch"),
         ({"metadata": {"labels": {"benchmatrix/pool": "a"}}}, "metadata.labels.benchmatrix/pool"),
         ({"spec": {"containers": [{"name": "bench", "env": [{"name": "BENCH_STORE", "value": "a"}]}]}}, "spec.contain"),
         (
             {"spec": {"containers": [{"name": "bench", "volumeMounts": [{"name": "a", "mountPath": "/tmp"}]}]}},
             "spec.containers.volumeMounts.name",
-        ),
-        ({"spec": {"nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}}, "spec.nodeSelector.cloud"),
-        (
-            {"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "false"}}},
-            "metadata.annotations.karpenter.sh/do-not-disrupt",
         ),
     ],
 )
