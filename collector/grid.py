@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
@@ -34,6 +34,7 @@ REASONS: Mapping[Obstacle, str] = {
     "machines": "the machines differ, by how much is not known",
     "one-repeat": "one repeat counts, so there is no interval",
 }
+ENERGIES = ("gpu_energy_per_sample_joules", "cpu_energy_per_sample_joules")
 PROGRAM_FIELDS = ("framework", "mode", "precision", "device", "num_gpus")
 WITHIN = 2.0
 """Up to this factor a ratio is written in percent, beyond it as a factor."""
@@ -66,8 +67,7 @@ class Place:
     """How its repeats ended that did not end ok, or why it was left out."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Metric:
+class Metric(NamedTuple):
     """One figure of a cell that the grid can show, in base units."""
 
     name: str
@@ -264,27 +264,17 @@ def _list_metrics(rows: pd.DataFrame, analysis: Analysis) -> tuple[Metric, ...]:
     """Return the metrics of which some cell has a figure, the step time first; costs are put into the rows' places."""
     allocated, resident = "peak_memory_allocated_bytes", "peak_rss_bytes"
     memory = [float(value) for name in (allocated, resident) if name in rows for value in rows[name].dropna()]
-    known: tuple[Metric, ...] = (
-        Metric(name="time", title="step time", unit=MILLISECOND, columns=("center_step_seconds",)),
-        Metric(name="throughput", title="throughput", unit=THROUGHPUT, columns=("throughput_samples_per_s",)),
-        Metric(
-            name="memory",
-            title="peak memory (GPU allocator, else RSS)",
-            unit=choose_memory_unit(memory),
-            columns=(allocated, resident),
-        ),
-        Metric(
-            name="energy",
-            title="energy a sample (GPU, else CPU)",
-            unit=JOULE,
-            columns=("gpu_energy_per_sample_joules", "cpu_energy_per_sample_joules"),
-        ),
-    )
+    known = [
+        Metric("time", "step time", MILLISECOND, ("center_step_seconds",)),
+        Metric("throughput", "throughput", THROUGHPUT, ("throughput_samples_per_s",)),
+        Metric("memory", "peak memory (GPU allocator, else RSS)", choose_memory_unit(memory), (allocated, resident)),
+        Metric("energy", "energy a sample (GPU, else CPU)", JOULE, ENERGIES),
+    ]
     if analysis.costs is not None:
         title, unit = "cost of 1,000 samples (cheapest machine)", Unit(label=analysis.costs.currency, size=1.0)
-        known += (Metric(name="cost", title=title, unit=unit, columns=("cost_per_1000_samples",)),)
+        known.append(Metric("cost", title, unit, ("cost_per_1000_samples",)))
     found = [one for one in known if any(name in rows and rows[name].notna().any() for name in one.columns)]
-    return tuple(found) or known[:1]
+    return tuple(found or known[:1])
 
 
 def format_figure(metric: Metric, row: Row) -> str:

@@ -4,9 +4,10 @@ To add a table: write a function in collector/tables/, and name it in the `table
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import product
+from typing import NamedTuple
 
 import pandas as pd
 from rich.console import Console
@@ -103,8 +104,7 @@ def _make_since_table(analysis: Analysis) -> Table | None:
     return replace(table, remark=f"A is the run {analysis.since.a.label}, B this run. {table.remark}".rstrip())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Section:
+class Section(NamedTuple):
     """Describes one section of the report, which leaves it out where it has neither a table nor a plot."""
 
     anchor: str
@@ -124,82 +124,59 @@ class Section:
 
 
 SECTIONS = (
+    Section("ranking", "Ranking", "fastest and cheapest", (make_ranking_table,)),
+    Section("failures", "Failures", "what they wrote", (make_failures_table,)),
     Section(
-        anchor="ranking",
-        title="Ranking",
-        about="fastest and cheapest",
-        tables=(make_ranking_table,),
-    ),
-    Section(
-        anchor="failures",
-        title="Failures",
-        about="what they wrote",
-        tables=(make_failures_table,),
-    ),
-    Section(
-        anchor="cells",
-        title="All cells",
-        about="a row opens its steps",
-        tables=(make_training_table, make_inference_table, make_sustained_table),
+        "cells",
+        "All cells",
+        "a row opens its steps",
+        (make_training_table, make_inference_table, make_sustained_table),
         is_complete=True,
     ),
     Section(
-        anchor="scaling",
-        title="Batches and GPUs",
-        about="how the step time grows",
-        tables=tuple(partial(make_comparison_table, one) for one in (WEAK_SCALING, STRONG_SCALING)),
-        plots=("latencies", "scaling"),
+        "scaling",
+        "Batches and GPUs",
+        "how the step time grows",
+        tuple(partial(make_comparison_table, one) for one in (WEAK_SCALING, STRONG_SCALING)),
+        ("latencies", "scaling"),
     ),
     Section(
-        anchor="memory",
-        title="Memory and durations",
-        about="peak memory, where time goes",
-        tables=(make_memory_table, make_durations_table),
-        plots=("memory",),
+        "memory",
+        "Memory and durations",
+        "peak memory, where time goes",
+        (make_memory_table, make_durations_table),
+        ("memory",),
     ),
     Section(
-        anchor="roofline",
-        title="Energy and roofline",
-        about="clocks, power, share of the peak",
-        tables=(make_energy_table, make_devices_table, make_roofline_table, make_kernel_time_table),
-        plots=("roofline",),
+        "roofline",
+        "Energy and roofline",
+        "clocks, power, share of the peak",
+        (make_energy_table, make_devices_table, make_roofline_table, make_kernel_time_table),
+        ("roofline",),
+    ),
+    Section("costs", "Cost", "1,000 samples at listed prices", (_make_cost_table,)),
+    Section(
+        "sharing",
+        "Sharing",
+        "what tenants of one device do to each other",
+        (make_tenant_speed_table, make_tenant_latency_table, make_shared_device_table),
+        ("tenants",),
+    ),
+    Section("since", "Since the last run", "each cell against that run, as compare judges it", (_make_since_table,)),
+    Section(
+        "nights", "Changes over the nights", "changes that were seen, with what became of them", (make_nights_table,)
     ),
     Section(
-        anchor="costs",
-        title="Cost",
-        about="1,000 samples at listed prices",
-        tables=(_make_cost_table,),
+        "not-counted",
+        "What does not count",
+        "repeats, cells and documents",
+        (make_invalid_table, make_left_out_table, make_skipped_table),
     ),
     Section(
-        anchor="sharing",
-        title="Sharing",
-        about="what tenants of one device do to each other",
-        tables=(make_tenant_speed_table, make_tenant_latency_table, make_shared_device_table),
-        plots=("tenants",),
-    ),
-    Section(
-        anchor="since",
-        title="Since the last run",
-        about="each cell against that run, as compare judges it",
-        tables=(_make_since_table,),
-    ),
-    Section(
-        anchor="nights",
-        title="Changes over the nights",
-        about="changes that were seen, with what became of them",
-        tables=(make_nights_table,),
-    ),
-    Section(
-        anchor="not-counted",
-        title="What does not count",
-        about="repeats, cells and documents",
-        tables=(make_invalid_table, make_left_out_table, make_skipped_table),
-    ),
-    Section(
-        anchor="environments",
-        title="Environments",
-        about="machines, versions, settings",
-        tables=(make_machines_table, make_environments_table, make_shared_environment_table),
+        "environments",
+        "Environments",
+        "machines, versions, settings",
+        (make_machines_table, make_environments_table, make_shared_environment_table),
     ),
 )
 
