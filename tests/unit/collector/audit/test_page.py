@@ -1,9 +1,7 @@
 """The audit as a table, a page and a JSON document."""
 
-import json
-
 from audit_tables import make_row, make_table
-from collector.audit.page import write_audit_json, write_audit_page
+from collector.audit.page import write_audit_page
 from collector.audit.rows import audit_table
 
 TABLE = make_table(
@@ -25,16 +23,3 @@ def test_the_page_holds_provenance_verdicts_and_arithmetic() -> None:
     assert "- 10 samples x 10.0 GFLOP / 1 s = 0.100 TFLOP/s, 10.0 % of the 1.00 TFLOP/s of the Round at fp32" in page
     assert "- stated by page 3" in page
     assert "- impossible: out of reach even if" in page
-
-
-def test_the_json_document_holds_base_units() -> None:
-    document = json.loads(write_audit_json(TABLE, audit_table(TABLE)))
-    assert (document["title"], document["provenance"]) == ("Mine", "as a blog reports it")
-    first, _, last = document["rows"]
-    assert first["stated"]["seconds"] == 1
-    assert (first["flops_per_second"], first["bound_flops_per_second"], first["share_of_bound"]) == (1e11, 1e12, 0.1)
-    assert (last["verdict"], last["by_arithmetic"], last["by_measurement"]) == (
-        "impossible",
-        "impossible",
-        "not tested",
-    )

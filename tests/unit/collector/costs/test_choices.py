@@ -1,7 +1,5 @@
 """The cheapest for a deadline, the fastest for a budget, and a CPU or a GPU: worked out by hand."""
 
-from datetime import date
-
 import pytest
 
 from collector.costs.document import (
@@ -12,16 +10,14 @@ from collector.costs.document import (
     answer_cpu_or_gpu,
     choose,
 )
-from collector.prices.table import PriceRow
+from price_tables import make_price
 
 HOUR = 3600.0
 
 
 def make_offer(place: str, price: float, seconds: Figure) -> OfferCost:
     """Return a machine with one GPU for `price` per hour, on which the job takes `seconds`."""
-    row = PriceRow(
-        cloud="X", region="north", machine=place, price_per_hour=price, vcpus=4, date=date(2026, 1, 1), source="books"
-    )
+    row = make_price(place, price / HOUR)
     return OfferCost(
         row=row,
         price_per_hour=price,

@@ -118,16 +118,6 @@ def test_spot_cloud_and_region_choose_the_prices(on_gpu: Collection) -> None:
     assert ask_one(on_gpu, prices=prices, region="south").offers[0].co2_grams_per_1000_samples is None
 
 
-def test_a_job_is_so_many_epochs_of_its_samples(on_gpu: Collection) -> None:
-    document = ask(on_gpu, job=find_job("64_000", 2.0))
-    (cell,) = document.cells
-    assert cell.seconds_of_job is not None
-    assert cell.seconds_of_job.value == pytest.approx(2000 * summarize_cells(on_gpu).iloc[0]["center_step_seconds"])
-    assert cell.joules_of_job is not None
-    assert cell.joules_of_job.value == pytest.approx(93.75 * 128)
-    assert (document.job and document.job.num_samples, document.job and document.job.epochs) == (64_000, 2.0)
-
-
 def test_cells_that_share_their_device_are_left_out(on_gpu: Collection) -> None:
     summary = add_labels(summarize_cells(on_gpu))
     for tenants, sharing in ((2, "mps"), (1, "mig")):

@@ -25,7 +25,7 @@ from collector.forecast.fit import (
     replay_origins,
 )
 from collector.forecast.series import Series, load_series
-from collector.report.forecast_chart import make_value_axis, plot_forecast
+from collector.report.forecast_chart import plot_forecast
 
 
 def make_yearly(first_year: int, values: list[float], **fields: Any) -> Series:
@@ -230,17 +230,6 @@ def test_the_shipped_table_in_words_and_drawn() -> None:
     chart = plot_forecast(forecast).properties(width=300)
     assert vl_convert.vegalite_to_png(chart.to_json()).startswith(b"\x89PNG")
     assert {row["candidate"] for row in find_rows(chart.to_dict(), 0)} == {"log-linear"}
-
-
-def test_the_plot_leaves_refused_years_out_and_says_whom_the_data_are_from() -> None:
-    rows = find_rows(plot_forecast(fit_forecast(BENDING, year=2026)).to_dict(), 1)
-    drawn = {row["year"] for row in rows if row["candidate"] == "polynomial" and row["value"] is not None}
-    assert set(range(2004, 2021)) <= drawn
-    assert max(drawn) < 2023
-    named = plot_forecast(fit_forecast(make_noisy(attribution="Somebody, CC BY"), year=2025)).to_dict()
-    assert named["title"]["text"] == "Data: Somebody, CC BY"
-    assert '"base": 2, "domain": [3.0, 500.0], "nice": true' in make_value_axis((3.0, 500.0), "GB").to_json(indent=None)
-    assert '"base": 10,' in make_value_axis((2e14, 5e26), "FLOP").to_json(indent=None)
 
 
 def test_amounts_have_three_significant_digits_and_rows_of_the_future_are_counted() -> None:

@@ -1,6 +1,7 @@
 """Which machines of a price table have a device, and what their hours cost."""
 
 from datetime import date
+from typing import Any
 
 import pytest
 
@@ -8,37 +9,16 @@ from collector.prices.table import (
     PowerRow,
     PriceRow,
     PriceTable,
-    Purchase,
     find_cpu_offers,
     find_gpu_offers,
     find_power,
     has_words,
 )
+from price_tables import SECOND, make_price
 
 
-def make_row(
-    machine: str,
-    price: float,
-    *,
-    gpu: str | None = None,
-    num_gpus: int | None = None,
-    cpu: str | None = None,
-    purchase: Purchase = "on-demand",
-    region: str = "north",
-) -> PriceRow:
-    return PriceRow(
-        cloud="X",
-        region=region,
-        machine=machine,
-        purchase=purchase,
-        price_per_hour=price,
-        gpu=gpu,
-        num_gpus=num_gpus,
-        cpu=cpu,
-        vcpus=4,
-        date=date(2026, 1, 1),
-        source="books",
-    )
+def make_row(machine: str, price: float, **fields: Any) -> PriceRow:
+    return make_price(machine, price / SECOND, **fields)
 
 
 TABLE = PriceTable(

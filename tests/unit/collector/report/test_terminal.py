@@ -9,11 +9,10 @@ import pytest
 from rich.console import Console
 
 from collector.analysis import analyze_run
-from collector.grid import make_grid
-from collector.report.tables import make_grid_table, print_summary
+from collector.report.tables import print_summary
 from collector.tables.table import CELL, Table, make_table, number_column, print_table, text_column
 from collector.units import MILLISECOND, THROUGHPUT
-from factories import make_cell, make_environment, make_failed_result, make_result
+from factories import make_cell, make_failed_result
 from measured_runs import Collect
 from spread_runs import make_framework_pair
 
@@ -91,13 +90,3 @@ def test_the_end_of_a_run_is_its_grid_in_80_columns_and_a_line_a_cell(collect: C
     assert len(lines) <= 5 + 6
     assert any(re.search(r"TensorFlow graph +120.0 +.*▲ \+20.0 %", line) for line in lines)
     assert "! 1 repeat failed" in " ".join(lines)
-
-
-def test_a_name_in_brackets_is_printed_as_it_is(collect: Collect) -> None:
-    results = [make_result(repeat=1), make_result(repeat=2, environment=make_environment(num_threads=1))]
-    table = make_grid_table(make_grid(analyze_run(collect(*results, repeats=2))))
-    names = [row[1] for row in table.format_rows()]
-    assert all("[" in name for name in names)
-    for terminal in (True, False):
-        text = render(table, width=400, terminal=terminal)
-        assert [name in text for name in names] == [True, True]
