@@ -45,20 +45,23 @@ def compare(
     >>> found.metric.name, len(found.cells) > 0
     ('step-time', True)
     """
-    from runner.stored_runs import RunChoice, compare_runs
+    from runner.stored_runs import compare_runs
 
     if isinstance(a, str) != (b is None or isinstance(b, str)):
         raise TypeError("a, b: expected two ids of runs, or conditions for both sides")
-    choice = RunChoice(
-        run_a=a if isinstance(a, str) else None,
-        run_b=b if isinstance(b, str) else None,
+    return compare_runs(
+        store,
+        a if isinstance(a, str) else None,
+        b if isinstance(b, str) else None,
+        store_b=store_b,
         a=() if isinstance(a, str) else _write(a),
         b=_write(b) if isinstance(b, Mapping) else (),
-        run_patterns=tuple(runs),
-        store=store,
-        store_b=store_b,
-    )
-    return compare_runs(choice, _write(where or {}), metric, floor=floor_percent, include_invalid=include_invalid)[1]
+        run_patterns=runs,
+        where=_write(where or {}),
+        metric=metric,
+        floor=floor_percent,
+        include_invalid=include_invalid,
+    )[1]
 
 
 def _write(conditions: Conditions) -> tuple[str, ...]:

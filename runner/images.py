@@ -5,10 +5,8 @@ The same sources have the same tag everywhere.
 """
 
 import hashlib
-import os
 import re
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -137,63 +135,39 @@ def _list_files(root: Path, sources: Sequence[str]) -> Iterator[Path]:
 
 
 TAIL_LINES = 20
-QUESTION_SECONDS = 60.0
-"""An engine answers in a second; one that hangs never does."""
-TRANSFER_SECONDS = 4 * 3600.0
-"""For a build or a push: CUDA images have 10 GB, and the package index may be slow."""
 PROFILE_KEYS = {"BASE": "image_base", "CPU_INDEX": "image_cpu_index"}
 """The keys of a profile for the arguments of a build that change a tag."""
 
 
-def run_docker(*words: str, limit_seconds: float = QUESTION_SECONDS) -> str:
-    """Return what `docker WORDS` prints, run at the root of the sources. Raise UserError if it fails or hangs."""
+def run_docker(*words: str) -> str:
+    """Return what `docker WORDS` prints, run at the root of the sources. Raise UserError if it fails."""
     docker = shutil.which("docker")
     if docker is None:
         raise UserError("docker: is not installed; on Debian: apt-get install docker.io")
-    command, folder = [docker, *words], locate_sources()
     try:
-        with subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            errors="replace", start_new_session=True,
-        ) as process:  # fmt: skip
-            try:
-                printed, errors = process.communicate(timeout=limit_seconds)
-            except BaseException:  # Ctrl-C too: the plugins of the client are to end with it
-                os.killpg(process.pid, signal.SIGKILL)
-                raise
+        done = subprocess.run(
+            [docker, *words], cwd=locate_sources(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            errors="replace", check=False,
+        )  # fmt: skip
     except OSError as error:
         raise UserError(f"{docker}: cannot be run ({error.strerror or error}); is it the Docker client?") from error
-    except subprocess.TimeoutExpired:
-        reason = f"has not ended after {limit_seconds:g} s; see what the Docker engine waits for"
-        raise UserError(f"docker {words[0]}: {reason}") from None
-    if process.returncode:
-        shown = hide_secrets(printed + errors)  # of a build, whatever a step of it prints
+    if done.returncode:
+        shown = hide_secrets(done.stdout + done.stderr)  # of a build, whatever a step of it prints
         tail = "\n".join(shown.strip().splitlines()[-TAIL_LINES:])
-        raise UserError(f"docker {words[0]} failed (exit code {process.returncode}):\n{tail}")
-    return printed.strip()
+        raise UserError(f"docker {words[0]} failed (exit code {done.returncode}):\n{tail}")
+    return done.stdout.strip()
 
 
 def is_built(name: str) -> bool:
     return bool(run_docker("image", "ls", "--quiet", name))
 
 
-def build_image(image: ImageSpec, name: str, arguments: Mapping[str, str], *, network: str = "") -> int:
-    """Build the image under this name, and return its size in bytes, with all its layers.
-
-    `network`: Docker's network for the build; empty: its default.
-    """
+def build_image(image: ImageSpec, name: str, arguments: Mapping[str, str], *, network: str = "") -> None:
+    """Build the image under this name. `network`: Docker's network for the build; empty: its default."""
     passed = image.select_arguments(arguments) | {"REVISION": read_git_revision() or "unknown"}
     words = [word for key, value in passed.items() for word in ("--build-arg", f"{key}={value}")]
     words += ["--network", network] if network else []
-    run_docker(
-        *("build", "--quiet", "--tag", name, "--file", image.dockerfile, *words, "."), limit_seconds=TRANSFER_SECONDS
-    )
-    printed = run_docker("image", "inspect", "--format", "{{.Size}}", name)
-    if not printed.isdecimal():
-        raise UserError(
-            f"docker image inspect {name}: prints no size but {hide_secrets(printed)[:80]!r}; is it Docker?"
-        )
-    return int(printed)
+    run_docker("build", "--quiet", "--tag", name, "--file", image.dockerfile, *words, ".")
 
 
 def push_images(
@@ -211,7 +185,7 @@ def push_images(
         if not is_built(local):
             raise UserError(f"{local}: is not built; run `benchmatrix images build {image.name}` with the same options")
         run_docker("tag", local, remote)
-        run_docker("push", "--quiet", remote, limit_seconds=TRANSFER_SECONDS)
+        run_docker("push", "--quiet", remote)
         repository, digest = _read_digest(remote)
         if image.flavour is None:
             for_chart = {"image": {"repository": repository, "digest": digest}}

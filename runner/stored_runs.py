@@ -1,7 +1,6 @@
 """Choose and read runs of a store and their results, and compare them, as commands and `benchmatrix` do."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -88,31 +87,25 @@ def print_skipped(collection: "Collection", console: Console) -> None:
 HOW = "give two runs (`compare RUN_A RUN_B`), or conditions for both sides (`--a KEY=VALUE --b KEY=VALUE`)"
 
 
-@dataclass(frozen=True)
-class RunChoice:
-    """What the user named: two runs, or conditions on runs."""
-
-    run_a: str | None
-    run_b: str | None
-    """None: not named. With conditions, the runs to select from, as `run_patterns`."""
-    a: tuple[str, ...]
-    b: tuple[str, ...]
-    run_patterns: tuple[str, ...]
-    store: str
-    store_b: str | None
-
-
 def compare_runs(
-    choice: RunChoice,
+    store: str,
+    run_a: str | None,
+    run_b: str | None,
+    *,
+    store_b: str | None = None,
+    a: Sequence[str] = (),
+    b: Sequence[str] = (),
+    run_patterns: Sequence[str] = (),
     where: Sequence[str] = (),
     metric: str | None = None,
-    *,
     floor: float | None = None,
     include_invalid: bool = False,
     fails_undecided: bool = False,
 ) -> "tuple[Question, CompareDocument]":
     """Return what was asked, and the comparison. Raise UserError if something does not fit.
 
+    `run_b`: None for the newest. `a`, `b`: conditions instead of two runs, on the runs that are named, or that fit
+    `run_patterns`.
     `metric`: None for the step time, and where the batches of A and B differ the time per sample. `floor`: in percent.
     """
     from collector.versus.comparison import compare_sides
@@ -124,17 +117,21 @@ def compare_runs(
     if floor is not None and not 0 < floor <= 100:
         raise UserError(f"--floor {floor:g}: expected percents above 0, 100 at the most, such as 5")
     conditions = tuple(parse_condition(text, "--where") for text in where)
-    if choice.a or choice.b:
-        a, b, collections, related = _load_selected(choice)
-    elif choice.run_a is None:
+    if a or b:
+        if store_b is not None:
+            raise UserError("--a and --b select from --run and --store; leave --store-b out")
+        named = [run_id for run_id in (run_a, run_b) if run_id is not None]
+        compared = _load_selected(store, named, run_patterns, {"a": a, "b": b})
+    elif run_a is None:
         raise UserError(f"nothing to compare: {HOW}")
-    elif choice.run_patterns:
+    elif run_patterns:
         raise UserError("--run: goes with --a and --b; two runs are named by themselves")
     else:
-        a, b, collections, related = _load_two(choice, choice.run_a)
+        compared = _load_two(store, store_b, run_a, run_b)
+    side_a, side_b, collections, related = compared
     question = Question(
-        a=a,
-        b=b,
+        a=side_a,
+        b=side_b,
         where=conditions,
         metric=None if metric is None else known[metric],
         floor=None if floor is None else floor / 100,
@@ -144,16 +141,16 @@ def compare_runs(
     return question, compare_sides(question, collections, related)
 
 
-def _load_two(choice: RunChoice, run_a: str) -> "Compared":
+def _load_two(url: str, url_b: str | None, run_a: str, named_b: str | None) -> "Compared":
     from collector.results.load import load_run
     from collector.versus.noise import RelatedRuns, load_related_runs
     from collector.versus.question import select_runs
 
-    store_a = open_existing_store(choice.store)
-    store_b = store_a if choice.store_b is None else open_existing_store(choice.store_b, "--store-b")
-    run_b = find_newest_run(store_b).run_id if choice.run_b is None else choice.run_b
+    store_a = open_existing_store(url)
+    store_b = store_a if url_b is None else open_existing_store(url_b, "--store-b")
+    run_b = find_newest_run(store_b).run_id if named_b is None else named_b
     if run_b == run_a:
-        newest = "" if choice.run_b is not None else ", which is the newest of the store"
+        newest = "" if named_b is not None else ", which is the newest of the store"
         raise UserError(f"A and B are both the run {run_b}{newest}; name two runs")
     collections = load_run(store_a, run_a), load_run(store_b, run_b)
     a, b = select_runs(run_a, run_b)
@@ -169,24 +166,23 @@ def _load_two(choice: RunChoice, run_a: str) -> "Compared":
     return a, b, collections, related
 
 
-def _load_selected(choice: RunChoice) -> "Compared":
+def _load_selected(
+    url: str, named: Sequence[str], patterns: Sequence[str], conditions: Mapping[str, Sequence[str]]
+) -> "Compared":
     from collector.results.load import load_runs
     from collector.versus.noise import load_related_runs
     from collector.versus.question import Selection, parse_condition
 
-    named = tuple(run_id for run_id in (choice.run_a, choice.run_b) if run_id is not None)
-    if choice.store_b is not None:
-        raise UserError("--a and --b select from --run and --store; leave --store-b out")
-    if named and choice.run_patterns:
+    if named and patterns:
         raise UserError(f"--run: {' and '.join(named)} is named already; name the runs to select from once")
-    if not choice.a or not choice.b:
-        raise UserError(f"side {'B' if choice.a else 'A'} is missing: {HOW}")
+    if missing := [name for name, texts in conditions.items() if not texts]:
+        raise UserError(f"side {missing[0].upper()} is missing: {HOW}")
     a, b = (
         Selection(name=name.upper(), conditions=tuple(parse_condition(text, f"--{name}") for text in texts))
-        for name, texts in (("a", choice.a), ("b", choice.b))
+        for name, texts in conditions.items()
     )
-    store = open_existing_store(choice.store)
-    collections = load_runs(store, _choose_runs(store, choice.run_patterns or named, (*a.conditions, *b.conditions)))
+    store = open_existing_store(url)
+    collections = load_runs(store, _choose_runs(store, patterns or named, (*a.conditions, *b.conditions)))
     return a, b, collections, load_related_runs(store, collections)
 
 

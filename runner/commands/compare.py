@@ -99,14 +99,23 @@ def compare(
     Exit codes: 0 nothing is shown to be worse, 1 something is, 2 nothing can be compared.
     """
     from collector.versus.words import write_markdown
-    from runner.stored_runs import RunChoice, compare_runs
+    from runner.stored_runs import compare_runs
 
     if as_json and as_markdown:
         raise UserError("--json and --markdown: give one of them")
-    sides = tuple(a or ()), tuple(b or ())
-    choice = RunChoice(run_a, run_b, *sides, tuple(run_ids or ()), store, store_b)
     question, document = compare_runs(
-        choice, where or [], metric, floor=floor, include_invalid=include_invalid, fails_undecided=fail_undecided
+        store,
+        run_a,
+        run_b,
+        store_b=store_b,
+        a=a or (),
+        b=b or (),
+        run_patterns=run_ids or (),
+        where=where or (),
+        metric=metric,
+        floor=floor,
+        include_invalid=include_invalid,
+        fails_undecided=fail_undecided,
     )
     if same_hardware and document.is_between_machines:
         raise UserError(_explain_hardware(question, document))

@@ -46,8 +46,7 @@ def build(
             CONSOLE.print(f"{name} is there", soft_wrap=True)
         else:
             CONSOLE.print(f"building {name}: takes minutes; Docker's output is shown if it fails", soft_wrap=True)
-            num_bytes = build_image(image, name, arguments, network=network)
-            CONSOLE.print(f"{name}: {num_bytes / 1e6:,.0f} MB", soft_wrap=True)
+            build_image(image, name, arguments, network=network)
     if arguments and not dry_run:
         CONSOLE.print("a run finds these images only by a profile that says, beside `registry`:")
         values = {PROFILE_KEYS[key]: value for key, value in arguments.items()}

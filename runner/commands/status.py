@@ -186,8 +186,7 @@ def _ask_cluster(run: "Run", on: str, namespace: str | None, store: "Store", num
         raise UserError(f"--on {on}: run {run.run_id} ran on the machine {run.hostname}, not on a cluster")
     connection = Connection(context=find_context(on), patience_seconds=LOOK_SECONDS)
     namespace = check_option("--namespace", namespace or run.cluster.namespace, check_dns_label)
-    state = inspect_run(connection, namespace, run.run_id, store.url)
-    lines = list(state.describe(num_missing))
-    if num_missing and not state.is_going_on and list_marks(store, run.run_id):
+    is_going_on, lines = inspect_run(connection, namespace, run.run_id, store.url, num_missing)
+    if num_missing and not is_going_on and list_marks(store, run.run_id):
         lines.append(f"the run was cancelled: {num_missing} repeats stay missing until it is resumed")
     return lines

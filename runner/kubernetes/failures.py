@@ -117,6 +117,10 @@ class Verdict:
     """Its node could not have measured any cell."""
     patience: float = math.inf
     """For how many seconds a pod that does not start is waited for."""
+    waits_for: str = ""
+    """What the Job waits for, where the kind does not say it: the start of a pod, by its uid, NO_POD and the like."""
+    ask_after: float = math.inf
+    """After how many seconds it is asked whether anybody gives a reason."""
 
     def to_failure(self) -> Failure:
         return Failure(kind=self.kind, message=f"{_TITLES[self.kind]}: {self.message}")
@@ -292,11 +296,6 @@ def has_only_waited(job: JobStatus, pods: Sequence[PodStatus], timeout_seconds: 
     return pod.end_reason != DEADLINE and (job.ended_at - pod.started_at).total_seconds() < timeout_seconds
 
 
-def find_pending_pod(tracked: TrackedJob) -> PodStatus | None:
-    pending = (pod for pod in tracked.pods.values() if pod.phase == "Pending")
-    return max(pending, key=lambda pod: pod.created_at, default=None)
-
-
 ASK_SECONDS = 10.0
 """What nobody gives a reason of for so long is worth asking about: a pod that is being started, a Job without a pod."""
 MAX_PAUSE_SECONDS = 60.0
@@ -305,9 +304,7 @@ UNSEEN_SECONDS = 60.0
 """A Job that was created and that the informer has not reported for so long counts as missing."""
 WARN_SECONDS = 10.0
 """A pod that waits for so long, while no cell of its pool runs, is worth a warning."""
-UNSEEN, NO_POD, NEXT_POD = "the Job", "a pod", "the next pod"
-"""What a Job waits for, beside the reasons of its pod and, by its uid, the start of that. Between two pods the Job
-controller pauses, or awaits the end of the first."""
+NO_POD = "a pod"
 FAILED_CREATE = "FailedCreate"
 """The reason of the Job controller's events about pods that it could not create."""
 COUNTED_PODS = "count/pods"
@@ -375,58 +372,57 @@ class PendingPods:
         if job.num_ready or job.end:
             self._last_progress[tracked.node_kind] = time.monotonic()
 
-    def check(self) -> list[tuple[TrackedJob, Verdict | None]]:
-        """Return the Jobs in flight that are waited for no longer, and why; to be called about once a second.
-
-        None in place of a reason: the Job was created, and never reported.
-        """
-        now, ended, is_asked = time.monotonic(), list[tuple[TrackedJob, Verdict | None]](), False
+    def check(self) -> list[tuple[TrackedJob, Verdict]]:
+        """Return the Jobs in flight that are waited for no longer, and why; to be called about once a second."""
+        now, ended, is_asked = time.monotonic(), list[tuple[TrackedJob, Verdict]](), False
         in_flight = [tracked for tracked in self.run.jobs.list_unfinished() if tracked.state == "in-flight"]
         for tracked in in_flight:
             if tracked.job is not None:
                 self.note_progress(tracked, tracked.job)
         for tracked in in_flight:
-            waiting_for, verdict = self.explain(tracked)
+            verdict = self.explain(tracked)
+            waiting_for = "" if verdict is None else verdict.waits_for or verdict.kind
             if waiting_for != tracked.waiting_for:
                 tracked.waiting_for, tracked.waiting_since = waiting_for, now
-            seconds = now - tracked.waiting_since
-            if waiting_for == UNSEEN and seconds >= UNSEEN_SECONDS:
-                ended.append((tracked, None))
-            pod = find_pending_pod(tracked)
-            is_silent = waiting_for == NO_POD or (pod is not None and waiting_for == pod.uid)
-            is_asked |= (is_silent and seconds >= ASK_SECONDS) or tracked.name in self._said
-            is_asked |= waiting_for == NEXT_POD and seconds >= UNEXPLAINED_SECONDS
-            if verdict is not None and self._has_waited(tracked, verdict, seconds):
-                ended.append((tracked, verdict))
+            if verdict is not None:
+                seconds = now - tracked.waiting_since
+                is_asked |= seconds >= verdict.ask_after or tracked.name in self._said
+                if self._has_waited(tracked, verdict, seconds):
+                    ended.append((tracked, verdict))
         self._ask(now, is_needed=is_asked)
         return ended
 
-    def explain(self, tracked: TrackedJob) -> tuple[str, Verdict | None]:
-        """Return what a Job waits for, empty if for nothing; and why its pod does not run, as far as somebody says."""
-        job, pod = tracked.job, find_pending_pod(tracked)
+    def explain(self, tracked: TrackedJob) -> Verdict | None:
+        """Return why a Job has no pod that runs, without a message where nobody says why; None: it waits for nothing."""
+        job = tracked.job
+        pending = (pod for pod in tracked.pods.values() if pod.phase == "Pending")
+        pod = max(pending, key=lambda pod: pod.created_at, default=None)
         if job is None:
-            return UNSEEN, None
+            return Verdict(kind="infrastructure", message="", patience=UNSEEN_SECONDS, waits_for="the Job")
         if job.num_ready or job.is_suspended:
-            return "", None
+            return None
         if pod is None:
-            return ("", None) if job.num_active else self._explain_no_pod(tracked, job)
+            return None if job.num_active else self._explain_no_pod(tracked, job)
         if pod.unschedulable:
             patience = self.run.bounds.unschedulable_seconds
-            return _wait(Verdict(kind="unschedulable", message=pod.unschedulable, patience=patience))
+            return Verdict(kind="unschedulable", message=pod.unschedulable, patience=patience)
         if (verdict := classify(pod)) is not None and verdict.node_fault:
-            return _wait(verdict)
+            return verdict
         if is_starting(pod):
-            message, patience = self._said.get(pod.uid), self.run.renderer.profile.start_seconds
-            return pod.uid, message and Verdict(kind="infrastructure", message=message, patience=patience) or None
+            message = self._said.get(pod.uid, "")
+            patience = self.run.renderer.profile.start_seconds if message else math.inf
+            return Verdict(
+                kind="infrastructure", message=message, patience=patience, waits_for=pod.uid, ask_after=ASK_SECONDS
+            )
         if pod.waiting_reason not in WAITING:
-            return "", None
+            return None
         kind, patience = WAITING[pod.waiting_reason]
         if kind == "bad-image" and PERMANENT_IMAGE_ERROR.search(pod.waiting_message):
             patience = 0.0
         message = f"{pod.waiting_reason}: {pod.waiting_message}".rstrip(": ")
-        return _wait(Verdict(kind=kind, message=message, patience=patience))
+        return Verdict(kind=kind, message=message, patience=patience)
 
-    def _explain_no_pod(self, tracked: TrackedJob, job: JobStatus) -> tuple[str, Verdict | None]:
+    def _explain_no_pod(self, tracked: TrackedJob, job: JobStatus) -> Verdict:
         """Return why a Job has no pod. One of which nobody says why is not given up for that."""
         pod = tracked.running_pod
         if (
@@ -439,23 +435,24 @@ class PendingPods:
                 f"pod {pod.name} should have ended by {pod.deleted_at:%Y-%m-%dT%H:%M:%SZ}, but node {pod.node} does "
                 f"not say that it has; if that machine is lost, `kubectl delete node {pod.node}`"
             )
-            return _wait(Verdict(kind="preempted", message=message))
+            return Verdict(kind="preempted", message=message)
         refusal = self._said.get(tracked.name, "")
         if "exceeded quota" in refusal:
-            patience = self.run.bounds.unschedulable_seconds
-            return _wait(Verdict(kind="unschedulable", message=refusal, patience=patience))
+            return Verdict(kind="unschedulable", message=refusal, patience=self.run.bounds.unschedulable_seconds)
         if refusal:
-            return _wait(Verdict(kind="bad-configuration", message=refusal, patience=CONFIGURATION_SECONDS))
+            return Verdict(kind="bad-configuration", message=refusal, patience=CONFIGURATION_SECONDS)
         if job.num_failed_pods or job.num_terminating:
-            return NEXT_POD, None
-        return NO_POD, Verdict(kind="bad-configuration", message=UNEXPLAINED)
+            # The Job controller pauses before the next pod, or awaits the end of the first.
+            return Verdict(kind="infrastructure", message="", waits_for="the next pod", ask_after=UNEXPLAINED_SECONDS)
+        return Verdict(kind="bad-configuration", message=UNEXPLAINED, waits_for=NO_POD, ask_after=ASK_SECONDS)
 
     def _has_waited(self, tracked: TrackedJob, verdict: Verdict, seconds: float) -> bool:
         """Return whether a Job has waited for too long for the same; warn before that."""
         if verdict.kind == "unschedulable":
             # While others run that need the same nodes, a pod that no node takes merely waits for its turn.
             seconds = min(seconds, time.monotonic() - self._last_progress[tracked.node_kind])
-        if seconds >= min(UNEXPLAINED_SECONDS if tracked.waiting_for == NO_POD else WARN_SECONDS, verdict.patience):
+        warn_after = UNEXPLAINED_SECONDS if verdict.waits_for == NO_POD else WARN_SECONDS
+        if verdict.message and seconds >= min(warn_after, verdict.patience):
             slug = tracked.repeat.planned.cell.slug
             message = f"{verdict.to_failure().message} (waiting: {slug}, for example)"
             self.run.dispatcher.warn(message, verdict.dedup_key)
@@ -473,7 +470,3 @@ class PendingPods:
 
     def _keep(self, said: dict[str, str]) -> None:
         self._said = said
-
-
-def _wait(verdict: Verdict) -> tuple[str, Verdict]:
-    return verdict.kind, verdict

@@ -210,12 +210,8 @@ class ClusterRun(RunBounds):
             bounds=self,
         )
 
-    def list_missing(self, run: Run, snapshot: RecordSnapshot | None = None) -> list[TrackedJob]:
-        """Return a tracked Job for every repeat that is missing, in the order to measure them.
-
-        `snapshot`: what the store has; None: read it now.
-        """
-        snapshot = snapshot or Records(self.store, run.run_id).read_snapshot()
+    def list_missing(self, run: Run, snapshot: RecordSnapshot) -> list[TrackedJob]:
+        """Return a tracked Job for every repeat that is missing, in the order to measure them."""
         fingerprint = compute_fingerprint(run, self.target.profile, self.store.url)
         return [
             TrackedJob(
@@ -240,61 +236,45 @@ RATE_WINDOW = timedelta(minutes=10)
 """The rate is that of the Jobs that finished last."""
 
 JobPhase = Literal["finished", "failed", "running", "waiting", "queued"]
-PHASES: tuple[JobPhase, ...] = ("finished", "failed", "running", "waiting", "queued")
+PHASES: Mapping[JobPhase, str] = {name: name for name in ("finished", "failed", "running", "waiting")} | {
+    "queued": "queued by Kueue"
+}
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunState:
-    """How a run stands on its cluster."""
+def inspect_run(
+    connection: Connection, namespace: str, run_id: str, store_url: str, num_missing: int
+) -> tuple[bool, list[str]]:
+    """Return whether the run whose results are in the store goes on now, and the lines to print of its Jobs.
 
-    num_by_state: Mapping[JobPhase, int]
-    num_by_reason: Mapping[str, int]
-    """Jobs that wait or are queued, by that and the words of who says why: scheduler, kubelet, controller, Kueue."""
-    rate_per_s: float | None
-    """Jobs that finish per second. None: none did in the last ten minutes."""
-
-    @property
-    def is_going_on(self) -> bool:
-        return any(self.num_by_state.get(state) for state in ("running", "waiting", "queued"))
-
-    def describe(self, num_missing: int) -> list[str]:
-        """Return the lines to print. `num_missing`: repeats without a record, in flight or not submitted."""
-        words = {state: "queued by Kueue" if state == "queued" else state for state in PHASES}
-        states = [f"{number} {words[state]}" for state in PHASES if (number := self.num_by_state.get(state))]
-        lines = [f"Jobs: {', '.join(states) or 'none'}"]
-        lines += [f"  {number} {reason}" for reason, number in self.num_by_reason.items()]
-        if self.rate_per_s and num_missing and self.is_going_on:
-            left = format_wait(num_missing / self.rate_per_s)
-            lines.append(f"{self.rate_per_s * 60:.3g} finish per minute, about {left} left")
-        return lines
-
-
-def inspect_run(connection: Connection, namespace: str, run_id: str, store_url: str) -> RunState:
-    """Return the state now of the run whose results are in the store. UserError if the API server refuses."""
+    `num_missing`: repeats without a record, in flight or not submitted. UserError if the API server refuses.
+    """
     group, query = f"/apis/batch/v1/namespaces/{namespace}", {"labelSelector": select_run(run_id, store_url=store_url)}
     core = f"/api/v1/namespaces/{namespace}"
     with connection.explain_refusals():
         jobs = connection.read_items(f"{group}/jobs", read_job_status, query)
+        phases = {job.uid: find_phase(job) for job in jobs}
+        counts = Counter(phases.values())
         pods = connection.read_items(f"{core}/pods", read_pod_status, query | {"fieldSelector": POD_FIELDS})
-        said = _read_reasons(connection, namespace) if any(find_state(job) == "waiting" for job in jobs) else {}
-        reasons = {job.name: said.get(job.name, "") for job in jobs if not job.num_active}
-        for pod in sorted(pods, key=lambda pod: pod.created_at):
-            found = (is_starting(pod) and said.get(pod.uid)) or _find_reason(pod)
-            reasons[pod.job_name] = found or reasons.get(pod.job_name, "")
-        queued = [job.uid for job in jobs if find_state(job) == "queued"]
+        said = _read_reasons(connection, namespace) if counts["waiting"] else {}
+        queued = [uid for uid, phase in phases.items() if phase == "queued"]
         waits = explain_queued_jobs(connection, namespace, queued) if queued else {}
-    waiting = [reasons.get(job.name) or "no reason given yet" for job in jobs if find_state(job) == "waiting"]
+    reasons = {job.name: said.get(job.name, "") for job in jobs if not job.num_active}
+    for pod in sorted(pods, key=lambda pod: pod.created_at):
+        found = (is_starting(pod) and said.get(pod.uid)) or _find_reason(pod)
+        reasons[pod.job_name] = found or reasons.get(pod.job_name, "")
+    waiting = [reasons.get(job.name) or "no reason given yet" for job in jobs if phases[job.uid] == "waiting"]
     by_reason = Counter(join_printable(f"waiting: {reason}") for reason in waiting).most_common()
     # Those that Kueue has just admitted are not among these.
     by_reason += Counter(join_printable(f"queued: {wait}") for wait in waits.values()).most_common()
-    return RunState(
-        num_by_state=Counter(map(find_state, jobs)),
-        num_by_reason=dict(by_reason),
-        rate_per_s=measure_rate(jobs, datetime.now(UTC)),
-    )
+    states = [f"{counts[phase]} {words}" for phase, words in PHASES.items() if counts[phase]]
+    lines = [f"Jobs: {', '.join(states) or 'none'}", *(f"  {number} {reason}" for reason, number in by_reason)]
+    is_going_on = any(counts[phase] for phase in ("running", "waiting", "queued"))
+    if is_going_on and num_missing and (rate := measure_rate(jobs, datetime.now(UTC))):
+        lines.append(f"{rate * 60:.3g} finish per minute, about {format_wait(num_missing / rate)} left")
+    return is_going_on, lines
 
 
-def find_state(job: JobStatus) -> JobPhase:
+def find_phase(job: JobStatus) -> JobPhase:
     if job.end:
         return "finished" if job.end == "complete" else "failed"
     if job.is_suspended:

@@ -179,7 +179,7 @@ class ClusterSession:
 
     def _check_pending(self) -> None:
         for tracked, verdict in self._pending_pods.check():
-            if verdict is None or tracked.job is None:
+            if tracked.job is None:  # it was created, and never reported
                 self._handle_missing_job(tracked)
             elif verdict.node_fault:
                 self._blame_node(tracked, tracked.job)

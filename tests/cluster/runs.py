@@ -20,7 +20,7 @@ from runner.kubernetes.session import ClusterSession
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 from runner.profiles.loading import load_profile
 from runner.profiles.model import Profile
-from runner.runs import NO_RETRIES, Retries
+from runner.runs import NO_RETRIES, Records, Retries
 
 IMAGE = "registry.example/benchmatrix/pytorch:1"
 IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in ("pytorch", "tensorflow", "jax")}
@@ -123,7 +123,7 @@ class Setup:
         observed = self.observed = Observed()
         cluster_run = self.make_cluster_run()
         ongoing = cluster_run.make_ongoing(self.run, cluster_run.make_renderer(self.run), used, observed)
-        ClusterSession(ongoing, lambda: cluster_run.list_missing(self.run)).measure()
+        ClusterSession(ongoing, self.list_missing).measure()
         return observed
 
     def start(self, connection: Connection | None = None) -> "Future[Observed]":
@@ -151,6 +151,9 @@ class Setup:
             unschedulable_seconds=self.unschedulable_seconds,
         )
 
+    def list_missing(self) -> list[TrackedJob]:
+        return self.make_cluster_run().list_missing(self.run, Records(self.store, self.run.run_id).read_snapshot())
+
     def count_records(self) -> Counter[tuple[str, int]]:
         """Return how many records each repeat has in the store."""
         keys = map(parse_result_key, self.store.list_keys(results_prefix(self.run.run_id)))
@@ -171,7 +174,7 @@ class Setup:
         """Make the Jobs of the run, and follow none of them."""
         cluster_run, path = self.make_cluster_run(), f"/apis/batch/v1/namespaces/{self.profile.namespace}/jobs"
         renderer = cluster_run.make_renderer(self.run)
-        for tracked in cluster_run.list_missing(self.run):
+        for tracked in self.list_missing():
             self.connection.request("create", path, body=renderer.render(tracked.repeat.planned, tracked.key))
 
     def list_jobs(self) -> list[dict[str, Any]]:

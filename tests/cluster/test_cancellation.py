@@ -80,7 +80,7 @@ def test_the_mark_is_there_before_a_job_is_touched_and_in_nobodys_way(
     assert len(list_marks(setup)) == 2
     assert store.list_run_ids() == [namespace]
     assert read_run(store, namespace) == setup.run
-    assert len(setup.make_cluster_run().list_missing(setup.run)) == 3
+    assert len(setup.list_missing()) == 3
 
 
 def test_a_cancelled_night_ends_the_run_that_measures_it_again(

@@ -14,7 +14,6 @@ from bench.schema import Framework
 from fake_interpreters import make_interpreter
 from runner.cli import app
 from runner.images import (
-    build_image,
     find_image,
     is_built,
     list_images,
@@ -33,11 +32,7 @@ DOCKER = """
 echo "$@" >> {folder}/log
 case "$1 $2" in
 "image ls") grep -sxF "$4" {folder}/built;;
-"image inspect")
-  case "$4" in
-  *Size*) echo 2000000;;
-  *) echo "elsewhere/x@sha256:{other}"; echo "${{5%:*}}@sha256:{digest}";;
-  esac;;
+"image inspect") echo "elsewhere/x@sha256:{other}"; echo "${{5%:*}}@sha256:{digest}";;
 esac
 exit 0
 """
@@ -67,7 +62,7 @@ def test_a_dry_run_builds_and_pushes_nothing(call_images: CallImages, tmp_path: 
 
 
 def test_a_build_passes_the_arguments_that_the_image_depends_on(call_images: CallImages, tmp_path: Path) -> None:
-    built = call_images("build", "jax:cpu", "--base", BASE, "--cpu-index", INDEX, "--network", "host")
+    call_images("build", "jax:cpu", "--base", BASE, "--cpu-index", INDEX, "--network", "host")
 
     (line,) = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("build ")]
     assert "--file images/framework.Dockerfile " in line
@@ -76,7 +71,6 @@ def test_a_build_passes_the_arguments_that_the_image_depends_on(call_images: Cal
     given = dict(words[i + 1].split("=", 1) for i, word in enumerate(words) if word == "--build-arg")
     assert given.pop("REVISION")
     assert given == {"BASE": BASE, "FRAMEWORK": "jax", "FLAVOUR": "cpu"}
-    assert ": 2 MB" in built.stdout
 
 
 def test_what_is_built_is_not_built_again(call_images: CallImages, tmp_path: Path) -> None:
@@ -176,11 +170,6 @@ def test_with_an_index_of_builds_without_cuda_pytorch_comes_from_there_and_cuda_
             "echo other/x@sha256:dd",
             lambda: push_images("host.example/team", [find_image("pytorch", "cpu")], {}),
             "names no digest of host.example/team/pytorch; was it pushed there",
-        ),
-        (
-            "echo 2 MB",
-            lambda: build_image(find_image("pytorch", "cpu"), "x:1", {}),
-            "^docker image inspect x:1: prints no size but '2 MB'",
         ),
         (None, lambda: is_built("x"), "docker: is not installed"),
         (
