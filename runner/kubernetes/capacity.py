@@ -17,7 +17,7 @@ from bench.schema import Result, measure_attempt
 from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError, Connection
 from runner.kubernetes.failures import WARN_SECONDS
 from runner.kubernetes.objects import INSTANCE_TYPE, list_required_terms, read_quantity
-from runner.kubernetes.tracked_jobs import UNFINISHED, Cost, OngoingRun, TrackedJob
+from runner.kubernetes.tracked_jobs import UNFINISHED, CellKind, Cost, OngoingRun, TrackedJob
 from runner.matrix import RepeatKey
 from runner.profiles.model import NodePools, Profile
 
@@ -200,13 +200,11 @@ class PoolCapacity:
     _next_refresh: float = 0.0
 
     def begin(self) -> None:
-        samples: dict[tuple[NodePools, str], dict[tuple[int, int], TrackedJob]] = {}
+        samples: dict[tuple[NodePools, str], dict[CellKind, TrackedJob]] = {}
         # A queue admits Jobs as its quota allows: until then they have no pods.
         for tracked in self.run.jobs if self.run.renderer.queue is None else ():
             if self._find_maximum(tracked.pool) is None:
-                cell = tracked.repeat.planned.cell
-                by_size = samples.setdefault((tracked.pool, tracked.node_kind), {})
-                by_size.setdefault((cell.num_gpus, cell.tenants), tracked)
+                samples.setdefault((tracked.pool, tracked.node_kind), {}).setdefault(tracked.cell_kind, tracked)
         for kind, by_size in samples.items():
             jobs = (json.loads(self.run.renderer.render(each.repeat.planned, each.key)) for each in by_size.values())
             self._pods[kind] = [job["spec"]["template"]["spec"] for job in jobs]
@@ -480,9 +478,6 @@ NUM_SAMPLES = 5
 """So many Jobs of a kind are asked about, the oldest: they request the same, and Kueue explains the one it tried."""
 _NUMBERS = re.compile(r"\d+")
 
-CellKind = tuple[str, int, int]
-"""Pool and GPUs: what cells of a run request differs in nothing else."""
-
 
 @dataclass(kw_only=True)
 class QueuedJobs:
@@ -503,12 +498,10 @@ class QueuedJobs:
         started: set[CellKind] = set()
         for tracked in self.run.jobs.list_unfinished():
             if tracked.state == "in-flight" and tracked.job is not None:
-                cell = tracked.repeat.planned.cell
-                kind = (tracked.node_kind, cell.num_gpus, cell.tenants)
                 if tracked.job.is_suspended:
-                    suspended[kind].append(tracked)
+                    suspended[tracked.cell_kind].append(tracked)
                 else:
-                    started.add(kind)
+                    started.add(tracked.cell_kind)
         self._waiting_since = {kind: self._waiting_since.get(kind, now) for kind in suspended.keys() - started}
         due = [kind for kind, since in self._waiting_since.items() if now - since >= WARN_SECONDS]
         if due and now >= self._next_request:

@@ -393,7 +393,7 @@ class PendingPods:
         return ended
 
     def explain(self, tracked: TrackedJob) -> Verdict | None:
-        """Return why a Job has no pod that runs, without a message where nobody says why; None: it waits for nothing."""
+        """Return why no pod of a Job runs, without a message where nobody says why; None: it waits for nothing."""
         job = tracked.job
         pending = (pod for pod in tracked.pods.values() if pod.phase == "Pending")
         pod = max(pending, key=lambda pod: pod.created_at, default=None)

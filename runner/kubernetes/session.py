@@ -186,24 +186,13 @@ class ClusterSession:
             elif verdict.kind == "unschedulable" and self.run.bounds.is_requeued:
                 self._end(tracked, None)
             else:
-                alike = self._list_alike(tracked) if verdict.kind == "unschedulable" else []
-                for each in (tracked, *alike):
-                    self._end(each, verdict.to_failure())
+                for each in self.run.jobs if verdict.kind == "unschedulable" else ():
+                    # One after the other, a few at a time, each that asks for the same would wait for as long.
+                    if each.state == "to-submit" and each.cell_kind == tracked.cell_kind:
+                        self._end(each, verdict.to_failure())
+                self._end(tracked, verdict.to_failure())
         if self._pending_pods.is_room_needed:
             self._finished_jobs.make_room()
-
-    def _list_alike(self, tracked: TrackedJob) -> list[TrackedJob]:
-        """Return the Jobs not submitted yet that ask for the same of the same nodes as one that no node takes.
-
-        One after the other, a few at a time, each would wait for as long.
-        """
-
-        def describe(job: TrackedJob) -> tuple[str, int, int]:
-            cell = job.repeat.planned.cell
-            return job.node_kind, cell.num_gpus, cell.tenants
-
-        wanted = describe(tracked)
-        return [job for job in self.run.jobs if job.state == "to-submit" and describe(job) == wanted]
 
     def _await_records(self) -> None:
         """Create no further Job, and wait until what had ended by the deadline has its record.

@@ -116,8 +116,6 @@ class Submission:
     """Of the run: none is created while the cluster has as many as it may have."""
     find_wish: Callable[[TrackedJob], NodeWish]
     """Returns the node that a new Job should run on."""
-    is_held_by_budget: bool = False
-    """Whether the budget left no room for a Job when there was nothing else that kept it from being created."""
     _waiting: defaultdict[str, deque[tuple[int, TrackedJob]]] = field(
         default_factory=lambda: defaultdict(deque), repr=False
     )
@@ -157,14 +155,13 @@ class Submission:
 
         A Job in a pause, of a pool whose cells cost less, may fit where the first that waits does not.
         """
-        if not self.is_held_by_budget or self.run.jobs.count("submitting", "in-flight", "recording"):
+        if self.run.bounds.max_cost is None or self.run.jobs.count("submitting", "in-flight", "recording"):
             return False
         left = {tracked.pool: tracked for tracked in self.run.jobs if tracked.state == "to-submit"}
-        return not any(self.spending.has_room(tracked) for tracked in left.values())
+        return bool(left) and not any(self.spending.has_room(tracked) for tracked in left.values())
 
     def submit_more(self) -> None:
         """Send as many requests as there is room for, unless it is being checked whether the run is cancelled."""
-        self.is_held_by_budget = False
         if self._paused_until is not None and time.monotonic() >= self._paused_until:
             self._paused_until = None
             # While a quota leaves no room, there may be no Job whose end would show a cancellation.
@@ -202,7 +199,6 @@ class Submission:
             if self.spending.has_room(tracked):
                 self._waiting[tracked.node_kind].popleft()
                 return tracked
-            self.is_held_by_budget = True
         return None
 
     def _create(self, tracked: TrackedJob, wish: NodeWish) -> bool:

@@ -203,6 +203,8 @@ class InvalidTransitionError(RuntimeError):
     """A repeat was to change to a state that does not follow its own."""
 
 
+CellKind = tuple[str, int, int]
+"""The kind of nodes, GPUs and tenants: what cells of a run request differs in nothing else."""
 UNFINISHED: frozenset[State] = frozenset({"submitting", "in-flight"})
 
 
@@ -252,6 +254,11 @@ class TrackedJob:
     @property
     def node_kind(self) -> str:
         return name_node_kind(self.repeat.planned.cell)
+
+    @property
+    def cell_kind(self) -> "CellKind":
+        cell = self.repeat.planned.cell
+        return self.node_kind, cell.num_gpus, cell.tenants
 
 
 def name_node_kind(cell: Cell) -> str:
