@@ -141,17 +141,15 @@ def measure_gpu_copy(num_bytes: int) -> float:
     driver = _Driver()
     with driver.use_context(), driver.allocate(num_bytes) as source, driver.allocate(num_bytes) as target:
         driver.call("cuMemsetD8_v2", source, ctypes.c_ubyte(1), ctypes.c_size_t(num_bytes))
-        seconds = [_time_batch(driver, source, target, num_bytes) for _ in range(NUM_BATCHES)]
+        seconds = []
+        for _ in range(NUM_BATCHES):
+            driver.call("cuCtxSynchronize")
+            start = perf_counter()
+            for _ in range(COPIES_PER_BATCH):
+                driver.call("cuMemcpyDtoDAsync_v2", target, source, ctypes.c_size_t(num_bytes), None)
+            driver.call("cuCtxSynchronize")
+            seconds.append(perf_counter() - start)
     return 2 * num_bytes * COPIES_PER_BATCH / min(seconds)
-
-
-def _time_batch(driver: _Driver, source: ctypes.c_uint64, target: ctypes.c_uint64, num_bytes: int) -> float:
-    driver.call("cuCtxSynchronize")
-    start = perf_counter()
-    for _ in range(COPIES_PER_BATCH):
-        driver.call("cuMemcpyDtoDAsync_v2", target, source, ctypes.c_size_t(num_bytes), None)
-    driver.call("cuCtxSynchronize")
-    return perf_counter() - start
 
 
 # CU_DEVICE_ATTRIBUTE_MPS_ENABLED of the driver's cuda.h, from CUDA 12.4 on: "Indicates if contexts created on this

@@ -165,10 +165,9 @@ class GpuProbe:
         def end() -> None:
             after = list(map(_read_ends, self._devices))
             seconds = perf_counter() - start
-            self._add(
-                {"window": compare_readings(first, last, seconds, _read_clocks(device, start_of_day, seconds))}
-                for device, first, last in zip(self._devices, before, after, strict=True)
-            )
+            clocks = [device.read_clock_samples(start_of_day, seconds) for device in self._devices]
+            ends = zip(before, after, clocks, strict=True)
+            self._add({"window": compare_readings(first, last, seconds, series)} for first, last, series in ends)
 
         return end
 
@@ -326,12 +325,6 @@ def _read_ends(device: Device) -> Reading:
         energy_joules=device.read_energy_joules(),
         held_seconds=device.read_held_seconds(),
     )
-
-
-def _read_clocks(device: Device, start: float, seconds: float) -> tuple[int, ...]:
-    """Return the driver's samples of the clock from `start` (seconds since 1970) for `seconds`."""
-    samples = device.read_clock_samples(int(start * 1e6))
-    return tuple(clock for moment, clock in samples if start <= moment / 1e6 <= start + seconds)
 
 
 def find_mps_servers(pids: Collection[int]) -> frozenset[int]:

@@ -171,13 +171,13 @@ class Device:
             if field.nvmlReturn == pynvml.NVML_SUCCESS and field.valueType in UNSIGNED_LONGS
         }
 
-    def read_clock_samples(self, since_microseconds: int) -> tuple[tuple[int, int], ...]:
-        """Return (microseconds since 1970, MHz) of each sample of the clock that the driver took after that time."""
+    def read_clock_samples(self, start: float, seconds: float) -> tuple[int, ...]:
+        """Return the driver's own samples of the clock, MHz, from `start` (seconds since 1970) for `seconds`."""
         kind = pynvml.NVML_PROCESSOR_CLK_SAMPLES
-        _, samples = self._ask_gpu(pynvml.nvmlDeviceGetSamples, kind, since_microseconds) or (None, ())
-        found = ((int(sample.timeStamp), int(sample.sampleValue.uiVal)) for sample in samples)
+        _, samples = self._ask_gpu(pynvml.nvmlDeviceGetSamples, kind, int(start * 1e6)) or (None, ())
+        found = ((sample.timeStamp / 1e6, int(sample.sampleValue.uiVal)) for sample in samples)
         # A driver that keeps no samples of the clock may answer with one of 0 MHz (H200, driver 580).
-        return tuple((moment, clock) for moment, clock in found if clock)
+        return tuple(clock for moment, clock in found if clock and start <= moment <= start + seconds)
 
     def _read_power_limits(self) -> dict[str, Any]:
         return {

@@ -199,7 +199,9 @@ class Tenant(Alone):
         """Look, as tenant 0, who uses the device; until then everybody keeps its memory."""
         if self.is_first:
             self._memory = probes.read_device_memory()
-            probes.look_for_neighbours(self._read_pids)
+            # The processes of all tenants that came to the meeting, by the numbers that each sees itself.
+            places = self.meeting.read_places
+            probes.look_for_neighbours(lambda: frozenset(pid for place in places().values() for pid in place.pids))
         time.sleep(self._find_hold_seconds())
         return {}
 
@@ -215,10 +217,6 @@ class Tenant(Alone):
             {0: own.reasons} | {record.tenant: record.reasons for record in records},
             tenant_cores=sum(record.own_cores or 0.0 for record in records),
         )
-
-    def _read_pids(self) -> frozenset[int]:
-        """Return the processes of all tenants that came to the meeting, by the numbers that each sees itself."""
-        return frozenset(pid for place in self.meeting.read_places().values() for pid in place.pids)
 
     def _find_hold_seconds(self) -> float:
         """Return for how long everybody still keeps its memory; 0 without a window."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import get_args
 
-from bench.schema import CpuUse, Reason, Validity, Verdict
+from bench.schema import Reason, Validity, Verdict
 from bench.verdicts import checks
 from bench.verdicts.checks import ValidityInputs
 
@@ -56,8 +56,10 @@ def judge_tenants(inputs: ValidityInputs, reasons: Mapping[int, Sequence[Reason]
     `inputs`: of tenant 0. `reasons`: of each tenant, by its number. `tenant_cores`: cores that the other tenants kept
     busy, who are no foreign neighbours.
     """
-    if inputs.cpu_use is not None:
-        inputs = replace(inputs, cpu_use=_subtract_cores(inputs.cpu_use, tenant_cores))
+    if inputs.cpu_use is not None:  # less what the tenants kept busy, at least 0: the two are timed apart
+        others = {name: getattr(inputs.cpu_use, name) for name in ("other_cores", "affinity_other_cores")}
+        left = {name: max(0.0, value - tenant_cores) for name, value in others.items() if value is not None}
+        inputs = replace(inputs, cpu_use=inputs.cpu_use.model_copy(update=left))
     of_tenants = [
         reason.model_copy(update={"message": f"tenant {tenant}: {reason.message}"})
         for tenant, found in reasons.items()
@@ -83,10 +85,3 @@ def _make_validity(found: Sequence[Reason], unchecked: Iterable[str] = (), notes
         unchecked=tuple(unchecked),
         notes=tuple(notes),
     )
-
-
-def _subtract_cores(use: CpuUse, cores: float) -> CpuUse:
-    """Return the use of the CPUs with `cores` fewer kept busy by others, at least 0: the two are timed apart."""
-    others = {name: getattr(use, name) for name in ("other_cores", "affinity_other_cores")}
-    left = {name: max(0.0, value - cores) for name, value in others.items() if value is not None}
-    return use.model_copy(update=left)
