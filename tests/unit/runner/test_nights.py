@@ -112,7 +112,7 @@ def test_a_confirmation_that_is_not_finished_is_waited_for(nights: SimulatedNigh
     _, run_id = put_slow_night(nights)
     nights.put_confirmation(run_id, [SLOWED], factors=SLOWER)
     for repeat in (8, 9, 10):
-        nights.store.delete(f"runs/{run_id}/results/{SLOWED.cell_id}/{repeat}-a1.json")
+        nights.store.delete_many([f"runs/{run_id}/results/{SLOWED.cell_id}/{repeat}-a1.json"])
     assert list_states(look(nights)) == ["pending"]
     assert list_states(look(nights, is_final=True)) == ["confirmed"]
 

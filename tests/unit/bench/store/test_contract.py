@@ -151,7 +151,7 @@ def test_keys_that_could_leave_the_store_are_refused(tmp_path: Path, key: str) -
         lambda: store.put_new(key, b""),
         lambda: store.get(key),
         lambda: store.holds(key),
-        lambda: store.delete(key),
+        lambda: store.delete_many([key]),
         lambda: list(store.get_listed([key])),
     ):
         with pytest.raises(ValueError, match="is not allowed"):
@@ -170,9 +170,9 @@ def test_objects_are_deleted_and_others_stay(store: Store) -> None:
     for key in (*RESULTS, PLAN):
         store.put(key, b"{}")
     store.delete_many([RESULTS[0], "runs/r1/results/c/9-gone.json", *RESULTS[1:4]])
-    store.delete("runs/r1/results/c/9-gone.json")
+    store.delete_many(["runs/r1/results/c/9-gone.json"])
     assert set(store.list_keys("")) == {RESULTS[4], PLAN}
     with pytest.raises(ValueError, match="not allowed"):
         store.delete_many([PLAN, "../runs/r1/run.json"])
-    store.delete(RESULTS[4])
+    store.delete_many([RESULTS[4]])
     assert list(store.list_keys("")) == [PLAN]

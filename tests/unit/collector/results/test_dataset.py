@@ -86,7 +86,7 @@ def test_a_result_that_was_replaced_counts_as_it_is_now_and_one_that_is_gone_doe
     collect(store)
     changed = make_result(first.cell, repeat=1, step_seconds=(0.7, 0.7, 0.7, 0.7))
     store.put(key_of(first), changed.to_json())
-    store.delete(key_of(second))
+    store.delete_many([key_of(second)])
     collection = collect(store)
     assert collection.results["status"].to_list() == ["ok", "missing", "ok"]
     assert collection.results["median_step_seconds"][0] == 0.7
@@ -100,7 +100,7 @@ def test_rows_of_a_run_whose_results_were_deleted_on_purpose_count(
     before = collect(store)
     versions = {found.key: found.version for found in store.list_objects(f"runs/{RUN_ID}/results")}
     for result in results:
-        store.delete(key_of(result))
+        store.delete_many([key_of(result)])
     assert set(load_run(store, RUN_ID).results["status"]) == {"missing"}
     removal = make_raw_removal(results, versions=versions)
     store.put(raw_removal_key(RUN_ID, "a"), removal.to_json())
@@ -157,7 +157,7 @@ def test_tables_lose_nothing_that_is_removed_while_they_are_made(store: Store, m
     def remove_meanwhile(self: Store, prefix: str) -> object:
         found = list(listing(self, prefix))
         monkeypatch.undo()
-        self.delete(key_of(results[0]))
+        self.delete_many([key_of(results[0])])
         return found
 
     monkeypatch.setattr(Store, "list_objects", remove_meanwhile)

@@ -100,7 +100,7 @@ def read_cpu_model(cpuinfo: Path = CPUINFO) -> str:
 
 
 def parse_cpuinfo(text: str) -> dict[str, str]:
-    """Return the fields of /proc/cpuinfo, each with its first value: those of the first processor, and of the board."""
+    """Return the fields of /proc/cpuinfo, or of a status: each with its first value, that of the first processor."""
     fields: dict[str, str] = {}
     for line in text.splitlines():
         key, _, value = line.partition(":")

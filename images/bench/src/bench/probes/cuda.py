@@ -12,32 +12,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from time import perf_counter
 
 LIBRARY = "libcuda.so.1"
 START_SECONDS = 120.0
 """Longer than CUDA takes to start on a machine with many GPUs whose driver has to be loaded first; a failing GPU may
 keep a program waiting for ever."""
-
-
-NVML_LIBRARY = "libnvidia-ml.so.1"
-GKE_FOLDER = Path("/usr/local/nvidia/lib64")
-"""Where GKE's device plugin mounts the driver; it runs no ldconfig, so that images have to name the folder:
-https://github.com/keras-team/kinetic/issues/269, https://github.com/NVIDIA/dcgm-exporter/issues/484."""
-
-
-def explain_unseen_driver() -> str | None:
-    """Return how to mend an image that does not look into GKE_FOLDER, where the driver lies; None if that is not so."""
-    try:
-        ctypes.CDLL(NVML_LIBRARY)
-    except OSError:
-        if (GKE_FOLDER / NVML_LIBRARY).exists():
-            return (
-                f"the image does not look for NVIDIA's driver in {GKE_FOLDER}, where this node has put it; set "
-                f"LD_LIBRARY_PATH={GKE_FOLDER} in the image, or in `environment` of the profile"
-            )
-    return None
 
 
 class CudaError(RuntimeError):

@@ -8,7 +8,6 @@ the libraries had been read before (H200, 2026-11-22).
 """
 
 import os
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,24 +17,19 @@ SYSTEM_FOLDERS = (Path("/usr/local/cuda/lib64"), Path("/usr/lib/x86_64-linux-gnu
 CHUNK_BYTES = 16 * 2**20
 
 
-def read_library_files(folders: Sequence[Path] | None = None) -> int:
-    """Read every file of NAMES in `folders` into the page cache; return the bytes read.
+def read_library_files() -> int:
+    """Read every file of NAMES into the page cache; return the bytes read.
 
-    `folders` None: those of `find_library_folders`. A file that cannot be read is passed over: the framework will say
-    so if it needs it.
+    A file that cannot be read is passed over: the framework will say so if it needs it.
     """
-    searched = find_library_folders() if folders is None else folders
+    spec = find_spec("nvidia")
+    packages = (spec.submodule_search_locations or []) if spec else []
+    wheels = [folder for package in packages for folder in Path(package).glob("*/lib")]
+    named = [Path(entry) for entry in os.environ.get("LD_LIBRARY_PATH", "").split(":") if entry]
+    folders = [*wheels, *named, *SYSTEM_FOLDERS]
     num_bytes = 0
-    for path in {path.resolve() for folder in searched for name in NAMES for path in folder.glob(name)}:
+    for path in {path.resolve() for folder in folders for name in NAMES for path in folder.glob(name)}:
         with suppress(OSError), path.open("rb", buffering=0) as file:
             while chunk := file.read(CHUNK_BYTES):
                 num_bytes += len(chunk)
     return num_bytes
-
-
-def find_library_folders(variables: Mapping[str, str] = os.environ) -> list[Path]:
-    spec = find_spec("nvidia")
-    packages = (spec.submodule_search_locations or []) if spec else []
-    wheels = [folder for package in packages for folder in Path(package).glob("*/lib")]
-    named = [Path(entry) for entry in variables.get("LD_LIBRARY_PATH", "").split(":") if entry]
-    return [*wheels, *named, *SYSTEM_FOLDERS]

@@ -9,7 +9,7 @@ import os
 import platform
 import re
 import socket
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -57,23 +57,13 @@ def read_machine(root: Path = Path("/"), cores: Collection[int] | None = None) -
         # Every x86 CPU has the flag `fpu`, ARM has no flag for hypervisors.
         is_virtual=is_virtual if is_virtual or "fpu" in flags else None,
         num_online_cores=len(parse_cpu_list(_read_text(system / "cpu/online") or "")) or None,
-        visible_cores=format_core_list(visible),
+        visible_cores=parse_cpuinfo(_read_text(root / "proc/self/status") or "").get("Cpus_allowed_list"),
         num_physical_cores=len(physical) if physical else None,
         num_sockets=None if sockets & {None, "-1"} else len(sockets),  # -1: kernels of some ARM machines and sandboxes
         num_numa_nodes=sum(bool(node & set(visible)) for node in nodes) or None,
         threads_per_core=max(map(len, physical)) if physical else None,
         instruction_sets=tuple(name for name in INSTRUCTION_SETS if name in flags),
     )
-
-
-def format_core_list(cores: Iterable[int]) -> str | None:
-    runs: list[list[int]] = []
-    for core in sorted(cores):
-        if runs and core == runs[-1][1] + 1:
-            runs[-1][1] = core
-        else:
-            runs.append([core, core])
-    return ",".join(f"{first}-{last}" if last > first else f"{first}" for first, last in runs) or None
 
 
 def _read_text(path: Path) -> str | None:

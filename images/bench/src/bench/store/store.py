@@ -121,10 +121,6 @@ class Store:
         names = self._wait(lambda: self.backend.list_folders("runs"))
         return sorted(name for name in names if re.fullmatch(NAME, name))
 
-    def delete(self, key: str) -> None:
-        """Delete an object; one that is not there is no error."""
-        self.delete_many([key])
-
     def delete_many(self, keys: Iterable[str]) -> None:
         """Delete objects, those that are there: what another process deleted meanwhile is no error."""
         if chosen := [check_key(key) for key in keys]:

@@ -3,7 +3,7 @@
 import tempfile
 
 from bench.errors import UserError
-from bench.probes.cuda import explain_failed_start, explain_unseen_driver
+from bench.probes.cuda import explain_failed_start
 from bench.probes.gpu import GpuProbe, read_gpus
 from bench.probes.memory import read_memory_limit_bytes
 from bench.schema import Cell, GpuUse
@@ -57,10 +57,7 @@ def _look_at_gpus(cell: Cell, errors: list[str], faults: list[str]) -> tuple[Gpu
     try:
         gpus = GpuProbe(cell.num_gpus, is_under_mps=cell.sharing == "mps").uses
     except Exception as error:  # whatever NVML says: without it there is no GPU to measure
-        if unseen := explain_unseen_driver():
-            errors.append(f"device: {unseen}")
-        else:
-            faults.append(f"device: no NVIDIA GPU can be seen ({type(error).__name__}: {error})")
+        faults.append(f"device: no NVIDIA GPU can be seen ({type(error).__name__}: {error})")
         return ()
     if len(gpus) >= cell.num_gpus:
         faults += _list_cuda_faults(cell)
