@@ -50,10 +50,6 @@ def test_a_later_cell_connects_two_groups() -> None:
     assert [effects[name].center for name in "abcd"] == pytest.approx([0.5, 1.0, 1.0, 2.0])
 
 
-def test_nothing_is_known_without_repeats() -> None:
-    assert estimate_machine_effects([], [], []) == {}
-
-
 def test_machines_that_are_alike_are_called_different_in_one_run_of_twenty_at_most() -> None:
     rng = np.random.default_rng(3)
     cells = [cell for cell in range(6) for _ in range(8)]

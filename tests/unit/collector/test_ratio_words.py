@@ -1,10 +1,7 @@
 """Ratios in words: by themselves, and as one of a table."""
 
-import numpy as np
 import pytest
-from scipy import stats
 
-from collector.comparisons import FRAMEWORKS, compare_cells
 from collector.ratio_words import (
     count_differences,
     describe_longer,
@@ -14,10 +11,7 @@ from collector.ratio_words import (
     take_joint_intervals,
 )
 from collector.results.frames import make_frame
-from collector.results.summary import summarize_cells
 from collector.statistics import Estimate
-from factories import make_cell
-from measured_runs import Collect, make_repeats
 
 
 @pytest.mark.parametrize(("center", "words"), [(1.12, "12.0 % longer"), (3.0, "3.00 times as long")])
@@ -49,28 +43,6 @@ def test_the_number_of_comparisons_is_said_in_words(verdicts: list[tuple[float |
     columns = {"p_value": "float64", "decision": "str"}
     rows = [dict(zip(columns, verdict, strict=True)) for verdict in verdicts]
     assert count_differences(make_frame(rows, columns)) == sentence
-
-
-def test_the_pairs_of_a_comparison_are_one_family_of_welchs_tests(collect: Collect) -> None:
-    sides = {8: ((0.11, 0.12, 0.13), (0.10, 0.11, 0.115)), 16: ((0.5, 0.51, 0.52), (0.1, 0.11, 0.12))}
-    results = [
-        result
-        for batch, (over, under) in sides.items()
-        for framework, medians in (("tensorflow", over), ("pytorch", under))
-        for result in make_repeats(make_cell(framework=framework, batch_size=batch), *medians)
-    ]
-    single = [
-        *make_repeats(make_cell(batch_size=1), 0.1),
-        *make_repeats(make_cell(batch_size=1, framework="tensorflow"), 0.2),
-    ]
-    rows = compare_cells(summarize_cells(collect(*results, *single)), FRAMEWORKS).set_index("batch_size")
-    p_values = {
-        batch: stats.ttest_ind(np.log(over), np.log(under), equal_var=False).pvalue
-        for batch, (over, under) in sides.items()
-    }
-    assert rows["p_value"].dropna().to_dict() == pytest.approx(p_values)
-    assert rows.loc[16, "p_adjusted"] == pytest.approx(2 * p_values[16])
-    assert rows["decision"].to_dict() == {8: "undecided", 16: "slower", 1: "one repeat"}
 
 
 def test_the_ends_of_an_interval_of_ratios_never_read_as_1() -> None:

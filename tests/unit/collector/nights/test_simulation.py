@@ -6,9 +6,7 @@ A small part of benchmarks/watch_nights.py, whose tables docs/nights.md has.
 import math
 from dataclasses import replace
 
-import numpy as np
-
-from night_scenarios import STEP, Outcome, Scenario, draw, run_programme
+from night_scenarios import STEP, Outcome, Scenario, run_programme
 
 CALM = Scenario(name="200 cells of 1 to 3 %, 20 of them with two levels", own=(0.01, 0.03), num_two_levels=20)
 SHARED = math.sqrt(0.03**2 - 0.005**2)
@@ -45,10 +43,3 @@ def test_a_drift_of_one_per_cent_a_week_is_found_within_six_weeks() -> None:
     (outcome,) = run_programmes(drift, 1)
 
     assert (outcome.num_found, outcome.num_changed) == (10, 10)
-
-
-def test_the_same_seed_draws_the_same_nights_and_another_one_others() -> None:
-    first, again, other = (draw(CALM, seed).nightly for seed in (1, 1, 2))
-
-    assert np.array_equal(first, again)
-    assert not np.array_equal(first, other)

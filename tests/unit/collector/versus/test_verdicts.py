@@ -12,8 +12,16 @@ from collector.statistics import Estimate, RepeatVariances, estimate_center, est
 from collector.versus.noise import NONE, Component
 from collector.versus.verdicts import RatioTest, advise, count_repeats, judge
 
-SILENT = Component(log_variance=1e-12, degrees_of_freedom=None)
 FLOOR = 0.03
+
+
+def know(deviation: float, freedom: float | None = None) -> Component:
+    """Return noise of this standard deviation of the log, known with so many degrees of freedom."""
+    return Component(log_variance=deviation**2, degrees_of_freedom=freedom)
+
+
+SILENT = know(1e-6)
+NIGHTS = know(0.03)
 
 
 def make_test(
@@ -22,46 +30,44 @@ def make_test(
     *,
     freedom: float = 4,
     noise: Component = SILENT,
+    own: Component | None = None,
     floor: float = FLOOR,
     share: float = 1,
-    shares: tuple[float, float] = (0.5, 0.5),
+    shares: tuple[float, float] | None = (0.5, 0.5),
 ) -> RatioTest:
     """Return the test of a ratio of three repeats a side, of whose variance the sides have these shares."""
     estimate = Estimate(center=ratio, log_standard_error=error, degrees_of_freedom=freedom)
-    one, other = (3 * error**2 * part for part in shares)
-    variances = RepeatVariances(one=one, other=other)
-    return RatioTest(ratio=estimate, noise=noise, runs_share=share, least_floor=floor, variances=variances)
+    variances = shares and RepeatVariances(one=3 * error**2 * shares[0], other=3 * error**2 * shares[1])
+    return RatioTest(ratio=estimate, noise=noise, runs_share=share, least_floor=floor, variances=variances, own=own)
 
 
 @pytest.mark.parametrize(
-    ("ratio", "error", "decision"),
+    ("test", "decision"),
     [
-        (1.10, 0.01, "worse"),
-        (0.90, 0.01, "better"),
-        (1.00, 0.01, "same"),  # t(4) is 2.78: 0.97 to 1.03
-        (1.00, 0.02, "undecided"),
-        (1.10, 0.05, "undecided"),
-        (1.02, 0.001, "same"),  # a difference without doubt, and below the floor
-        (1.025, 0.006, "undecided"),  # as sure, but not that it is below the floor
+        (make_test(1.10, 0.01), "worse"),
+        (make_test(0.90, 0.01), "better"),
+        (make_test(1.00, 0.01), "same"),  # t(4) is 2.78: 0.97 to 1.03
+        (make_test(1.00, 0.02), "undecided"),
+        (make_test(1.10, 0.05), "undecided"),
+        (make_test(1.02, 0.001), "same"),  # a difference without doubt, and below the floor
+        (make_test(1.025, 0.006), "undecided"),  # as sure, but not that it is below the floor
+        # Identical runs show such a difference too.
+        (make_test(1.07, 0.001, floor=0.0), "worse"),
+        (make_test(1.07, 0.001, floor=0.0, noise=know(0.03 * math.sqrt(2))), "same"),
+        # By how much they differ is hardly known.
+        (make_test(1.05, 0.001, noise=know(0.01)), "worse"),
+        (make_test(1.05, 0.001, noise=know(0.01, 1)), "undecided"),
+        # Several runs a side show it themselves.
+        (make_test(1.10, 0.01, noise=know(0.03, 1), floor=0.0), "undecided"),
+        (make_test(1.10, 0.01, noise=know(0.03, 1), floor=0.0, share=0.0), "worse"),
+        # Nothing is the same where they differ by half, unless the user says so.
+        (make_test(1.0, 0.001, noise=know(0.25)), "undecided"),
+        (make_test(1.0, 0.001, noise=know(0.25), floor=0.7), "same"),
     ],
 )
-def test_the_verdict_on_one_ratio(ratio: float, error: float, decision: str) -> None:
-    [verdict] = judge([make_test(ratio, error)])
+def test_the_verdict_on_one_ratio(test: RatioTest, decision: str) -> None:
+    [verdict] = judge([test])
     assert verdict.decision == decision
-
-
-def test_a_difference_that_identical_runs_show_too_is_no_difference() -> None:
-    nights = Component(log_variance=2 * 0.03**2, degrees_of_freedom=None)
-    [quiet] = judge([make_test(1.07, 0.001, floor=0.0)])
-    [noisy] = judge([make_test(1.07, 0.001, noise=nights, floor=0.0)])
-    assert (quiet.decision, noisy.decision) == ("worse", "same")
-
-
-def test_noise_that_is_hardly_known_makes_a_difference_hard_to_show() -> None:
-    known = Component(log_variance=0.01**2, degrees_of_freedom=None)
-    guessed = Component(log_variance=0.01**2, degrees_of_freedom=1)
-    decisions = [judge([make_test(1.05, 0.001, noise=noise)])[0].decision for noise in (known, guessed)]
-    assert decisions == ["worse", "undecided"]
 
 
 @pytest.mark.parametrize(
@@ -74,9 +80,7 @@ def test_noise_that_is_hardly_known_makes_a_difference_hard_to_show() -> None:
     ],
 )
 def test_a_cell_that_varied_more_than_the_others_has_to_differ_by_more(own_deviation: float, decision: str) -> None:
-    noise = Component(log_variance=0.01**2, degrees_of_freedom=10)
-    own = Component(log_variance=own_deviation**2, degrees_of_freedom=1)
-    test = replace(make_test(1.05, 0.001, noise=noise), own=own)
+    test = make_test(1.05, 0.001, noise=know(0.01, 10), own=know(own_deviation, 1))
     [verdict, _] = judge([test, make_test(1.0, 0.001)])
     assert verdict.decision == decision
 
@@ -152,33 +156,28 @@ def test_a_ratio_further_from_one_takes_fewer_repeats_though_its_interval_is_wid
     assert numbers == sorted(numbers, key=lambda number: number or 0)
 
 
-def test_no_number_of_repeats_overcomes_the_noise_of_runs() -> None:
-    nights = Component(log_variance=0.03**2, degrees_of_freedom=None)
-    test = make_test(1.065, 0.01, noise=nights)
-    assert count_repeats(test, 10) is None
-    assert advise(test, 10).startswith("even 50 repeats a side would not decide it, as identical runs vary too much")
-
-
-@pytest.mark.parametrize(("ratio", "floor", "bound"), [(1.0299, FLOOR, "the floor"), (1.002, 0.0, "1")])
-def test_a_ratio_that_is_near_what_it_is_held_against_is_left_open(ratio: float, floor: float, bound: str) -> None:
-    assert advise(make_test(ratio, 0.02, floor=floor, noise=NONE), 1).endswith(f"so near is the ratio to {bound}")
-
-
-def test_where_machines_are_the_observations_more_repeats_are_not_advised() -> None:
-    test = replace(make_test(1.05, 0.05), variances=None)
-    assert advise(test, 1) == "more machines of each side would decide it"
-
-
-def test_runs_decide_where_sides_have_several() -> None:
-    assert advise(make_test(1.0, 0.05, share=0.0), 1) == "more runs of each side would decide it"
-    nights = Component(log_variance=0.03**2, degrees_of_freedom=None)
-    assert judge([make_test(1.08, 0.01, noise=nights, floor=0.0, share=0.0)])[0].p_value < 0.01
-    assert math.isclose(make_test(1.08, 0.01, noise=nights, share=0.0).excess, 0.0)
-
-
-def test_nothing_is_the_same_where_identical_runs_differ_by_half() -> None:
-    wild = Component(log_variance=0.25**2, degrees_of_freedom=None)
-    test = make_test(1.0, 0.001, noise=wild)
-    assert judge([test])[0].decision == "undecided"
-    assert advise(test, 1).startswith("identical runs differ too much")
-    assert judge([make_test(1.0, 0.001, noise=wild, floor=0.7)])[0].decision == "same"
+@pytest.mark.parametrize(
+    ("test", "advice"),
+    [
+        (
+            make_test(1.065, 0.01, noise=NIGHTS),
+            "even 50 repeats a side would not decide it, as identical runs vary too much; several runs would",
+        ),
+        (
+            make_test(1.0299, 0.02, noise=NONE),
+            "even 50 repeats a side would not decide it, so near is the ratio to the floor",
+        ),
+        (
+            make_test(1.002, 0.02, floor=0.0, noise=NONE),
+            "even 50 repeats a side would not decide it, so near is the ratio to 1",
+        ),
+        (make_test(1.05, 0.05, shares=None), "more machines of each side would decide it"),
+        (make_test(1.0, 0.05, share=0.0), "more runs of each side would decide it"),
+        (
+            make_test(1.0, 0.001, noise=know(0.25)),
+            "identical runs differ too much for any answer: a machine that is left alone would decide it",
+        ),
+    ],
+)
+def test_where_repeats_do_not_decide_it_is_said_what_would(test: RatioTest, advice: str) -> None:
+    assert advise(test, 1) == advice
