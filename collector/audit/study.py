@@ -10,7 +10,7 @@ from pydantic import Field
 
 from bench.schema import Device, Document, Phase
 from collector.audit.rows import Rate, list_rates
-from collector.audit.table import AuditTable, StatedDevice, TableRow, find_device
+from collector.audit.table import AuditTable, StatedDevice, find_device
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES
 
 STUDY_PATH = Path(__file__).parent / "study.yaml"
@@ -79,28 +79,18 @@ class Study(AuditTable):
         """Return who reports what the claim is read in."""
         return " and ".join(self.sources[source] for source in claim.sources)
 
-    def read_row(self, row: TableRow) -> tuple[Rate, ...]:
-        """Return the rate of a row's time under each reading of its work."""
-        return list_rates(row, find_device(self, row))
-
-    def find_rates(self, model: str, framework: str, device: str, phase: Phase) -> tuple[Rate, ...]:
-        """Return the rates of the row of this work; none where the table has no such row."""
-        sought = (model, framework, device, phase)
-        rows = (row for row in self.rows if (row.model, row.framework, row.device, row.phase) == sought)
-        return next((self.read_row(row) for row in rows), ())
-
     def pair_rates(self, model: str, one: tuple[str, Phase], other: tuple[str, Phase]) -> list[tuple[Rate, Rate]]:
         """Return TensorFlow's rates on two (device, phase), together under each reading of the model's work."""
-        first, second = (self.find_rates(model, "tensorflow", *side) for side in (one, other))
+        rows = {
+            (row.device, row.phase): row for row in self.rows if (row.model, row.framework) == (model, "tensorflow")
+        }
+        first, second = (list_rates(rows[side], find_device(self, rows[side])) for side in (one, other))
         return list(zip(first, second, strict=True))
 
     def describe_time(self, rate: Rate) -> str:
         """Return whose time it is, on what, with the calculation."""
-        row = rate.row
-        return f"{FRAMEWORK_NAMES[str(row.framework)]} {row.phase} on the {self.name_device(row)}: {rate.describe()}"
-
-    def name_device(self, row: TableRow) -> str:
-        return DEVICE_NAMES["gpu" if row.device == self.gpu else "cpu"]
+        row, device = rate.row, DEVICE_NAMES["gpu" if rate.row.device == self.gpu else "cpu"]
+        return f"{FRAMEWORK_NAMES[str(row.framework)]} {row.phase} on the {device}: {rate.describe()}"
 
     def find_device(self, device: Device) -> StatedDevice:
         return find_device(self, next(row for row in self.rows if row.device == getattr(self, device)))

@@ -25,7 +25,6 @@ from collector.labels import (
 from collector.ratio_words import take_joint_intervals
 from collector.report.charts import (
     CROSS_CAPTION,
-    INK,
     LINE_BREAK,
     Figure,
     draw_cards,
@@ -360,16 +359,8 @@ def show_sharing(analysis: Analysis) -> tuple[FigureGroup, ...]:
     sharing = analysis.sharing
     alike = sharing[sharing["neighbour"].isna()]
     mixed = sharing[sharing["neighbour"].notna() & (sharing["role"] == "cell")]
-    return (
-        _show_together(add_panels_of_cells(read_ratio(alike, "aggregate_ratio"))),
-        _show_slowdowns(add_panels_of_cells(read_ratio(alike, "slowdown"))),
-        _show_latencies(mixed),
-    )
-
-
-def _show_together(rows: pd.DataFrame) -> FigureGroup:
-    return show_panels(
-        rows,
+    together = show_panels(
+        add_panels_of_cells(read_ratio(alike, "aggregate_ratio")),
         plot_aggregate,
         "{tenants} tenants by {series}: together {ratio} times one alone",
         question="What do tenants get out of one device together?",
@@ -377,6 +368,7 @@ def _show_together(rows: pd.DataFrame) -> FigureGroup:
         f"both have two repeats. At the dashed line, sharing gains and loses nothing. {CROSS_CAPTION}",
         value="ratio",
     )
+    return together, _show_latencies(mixed)
 
 
 def plot_aggregate(rows: pd.DataFrame) -> alt.LayerChart:
@@ -384,28 +376,6 @@ def plot_aggregate(rows: pd.DataFrame) -> alt.LayerChart:
     axis = alt.Axis(tickCount=4)
     make_y = partial(alt.Y, title="together, over one alone", scale=alt.Scale(zero=True), axis=axis)
     return plot_lines(rows, x="tenants", value="ratio", make_y=make_y, beneath=[draw_level("ratio", 1, make_y)])
-
-
-def _show_slowdowns(rows: pd.DataFrame) -> FigureGroup:
-    make_y = partial(
-        alt.Y,
-        title="times slower, log scale",
-        scale=alt.Scale(type="log", base=2, nice=False, padding=12),
-        axis=alt.Axis(format="~r", tickCount=4, labelOverlap="greedy"),
-    )
-    ends = [1, int(rows["tenants"].max())] if len(rows) else [1]
-    even = alt.Chart(pd.DataFrame({"tenants": ends, "ratio": ends})).mark_line(color=INK, strokeDash=[3, 3])
-    fair: alt.Chart = even.encode(x="tenants:Q", y=make_y("ratio:Q"))
-    return show_panels(
-        rows,
-        partial(plot_lines, x="tenants", value="ratio", make_y=make_y, beneath=[fair]),
-        "{tenants} tenants by {series}: each {ratio} times slower",
-        question="How much slower is each tenant?",
-        caption="The rate alone over that of a tenant, the geometric mean of the tenants, with its 95 % interval "
-        "where both have two repeats. At the dashed line n tenants are each n times slower; below it, sharing is worth "
-        f"more than taking turns. {CROSS_CAPTION}",
-        value="ratio",
-    )
 
 
 def _show_latencies(mixed: pd.DataFrame) -> FigureGroup:
