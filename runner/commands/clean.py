@@ -16,39 +16,33 @@ USE = (
     "give RUN_ID, --on and --store to delete the Jobs of a run, or --store with --raw-older-than to remove raw results "
     "from a store"
 )
-JobsRunArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run whose Jobs are deleted.")]
 JobsContextOption = Annotated[
     str | None,
     typer.Option(
         "--on", metavar="CONTEXT", help="The Jobs' cluster: a context of your kubeconfig, `current`, or `in-cluster`."
     ),
 ]
-CleanedStoreOption = Annotated[
-    str | None, typer.Option("--store", metavar="URL", help="The run's store, or the store that is cleaned.")
-]
-ForceOption = Annotated[bool, typer.Option("--force", help="Cancel the run first if it is unfinished.")]
-OlderThanOption = Annotated[
-    str | None,
-    typer.Option(
-        "--raw-older-than",
-        metavar="AGE",
-        help="Show the raw results of runs that are over and in which nothing was written for so long: 90d, 12w. Rows "
-        "stay.",
-    ),
-]
-DeleteOption = Annotated[bool, typer.Option("--delete", help="Delete what is shown.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be deleted; delete nothing.")]
 
 
 def clean(
-    run_id: JobsRunArgument = "",
+    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run whose Jobs are deleted.")] = "",
     on: JobsContextOption = None,
     namespace: NamespaceOption = None,
-    store: CleanedStoreOption = None,
-    force: ForceOption = False,
-    raw_older_than: OlderThanOption = None,
-    delete: DeleteOption = False,
-    dry_run: DryRunOption = False,
+    store: Annotated[
+        str | None, typer.Option("--store", metavar="URL", help="The run's store, or the store that is cleaned.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Cancel the run first if it is unfinished.")] = False,
+    raw_older_than: Annotated[
+        str | None,
+        typer.Option(
+            "--raw-older-than",
+            metavar="AGE",
+            help="Show the raw results of runs that are over and in which nothing was written for so long: 90d, 12w. "
+            "Rows stay.",
+        ),
+    ] = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete what is shown.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be deleted; delete nothing.")] = False,
 ) -> None:
     """Delete the Jobs of a finished run (RUN_ID --on), or raw results whose rows the data set has (--store)."""
     if run_id or on:

@@ -38,18 +38,16 @@ LOOK_SECONDS = 5.0
 KIND = "kind"
 _STYLES = {"ok": "green", "warning": "yellow", "failed": "red"}
 
-FutureStoreOption = Annotated[
-    str | None,
-    typer.Option("--store", metavar="URL", help=f"Where the results of the runs will go: {BUCKET_URLS}."),
-]
-
 
 def doctor(
     on: ContextOption,
     matrix: MatrixArgument = "smoke",
     profile: ProfileOption = None,
     namespace: NamespaceOption = None,
-    store: FutureStoreOption = None,
+    store: Annotated[
+        str | None,
+        typer.Option("--store", metavar="URL", help=f"Where the results of the runs will go: {BUCKET_URLS}."),
+    ] = None,
     queue: QueueOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -103,39 +101,33 @@ def _print_finding(finding: "Finding") -> None:
         CONSOLE.print(f"        > {finding.hint}", soft_wrap=True)
 
 
-UserOption = Annotated[
-    list[str] | None,
-    typer.Option("--user", metavar="NAME", help="A user of the cluster who may run a matrix; name all of them."),
-]
-S3Option = Annotated[
-    bool | None,
-    typer.Option("--s3/--no-s3", help="Install an S3 server in the cluster, for trying only; default: on kind."),
-]
-SetupQueueOption = Annotated[
-    str | None,
-    typer.Option(
-        "--queue", metavar="NAME", help="Kueue's LocalQueue for the Jobs: allow runners to say why Jobs wait."
-    ),
-]
-SetupDryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the manifests; apply nothing.")]
-ExportsOption = Annotated[
-    bool,
-    typer.Option(
-        "--exports",
-        help='Print the variables that lead a shell on this machine to the S3 server, keys included: eval "$(...)".',
-    ),
-]
-
-
 def setup(
     on: ContextOption,
     profile: ProfileOption = None,
     namespace: NamespaceOption = None,
-    user: UserOption = None,
-    s3: S3Option = None,
-    queue: SetupQueueOption = None,
-    dry_run: SetupDryRunOption = False,
-    exports: ExportsOption = False,
+    user: Annotated[
+        list[str] | None,
+        typer.Option("--user", metavar="NAME", help="A user of the cluster who may run a matrix; name all of them."),
+    ] = None,
+    s3: Annotated[
+        bool | None,
+        typer.Option("--s3/--no-s3", help="Install an S3 server in the cluster, for trying only; default: on kind."),
+    ] = None,
+    queue: Annotated[
+        str | None,
+        typer.Option(
+            "--queue", metavar="NAME", help="Kueue's LocalQueue for the Jobs: allow runners to say why Jobs wait."
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the manifests; apply nothing.")] = False,
+    exports: Annotated[
+        bool,
+        typer.Option(
+            "--exports",
+            help="Print the variables that lead a shell on this machine to the S3 server, keys included: "
+            'eval "$(...)".',
+        ),
+    ] = False,
 ) -> None:
     """Apply what a run needs: namespace, accounts, permissions, and on kind an S3 server.
 
@@ -170,15 +162,12 @@ def setup(
         )
 
 
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say which Jobs would be deleted; delete none.")]
-
-
 def cancel(
     run_id: RunArgument,
     on: ContextOption,
     store: StoreOption = DEFAULT_STORE,
     namespace: NamespaceOption = None,
-    dry_run: DryRunOption = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which Jobs would be deleted; delete none.")] = False,
 ) -> None:
     """Stop a run on a cluster: end its runner, delete its unfinished Jobs, keep what is finished.
 

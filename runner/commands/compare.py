@@ -30,24 +30,9 @@ RunAArgument = Annotated[
         autocompletion=complete_run_id,
     ),
 ]
-RunBArgument = Annotated[
-    str | None,
-    typer.Argument(metavar="RUN_B", help="Default: the newest run in the store.", autocompletion=complete_run_id),
-]
-SideAOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--a", metavar="KEY=VALUE", help="Instead of runs: what side A is, in the newest run or --run; repeatable."
-    ),
-]
-SideBOption = Annotated[list[str] | None, typer.Option("--b", metavar="KEY=VALUE", help="What side B is.")]
 RunsOption = Annotated[
     list[str] | None,
     typer.Option("--run", metavar="RUN_ID", help="With --a and --b: the runs to select from, or a pattern of them."),
-]
-WhereOption = Annotated[
-    list[str] | None,
-    typer.Option("--where", metavar="KEY=VALUE", help="Restrict both sides, such as device=gpu."),
 ]
 MetricOption = Annotated[
     str | None,
@@ -57,42 +42,48 @@ MetricOption = Annotated[
         "the batches of A and B differ, time-per-sample.",
     ),
 ]
-FloorOption = Annotated[
-    float | None, typer.Option(metavar="PERCENT", help="Take smaller differences for none, at the least.")
-]
-StoreBOption = Annotated[
-    str | None, typer.Option("--store-b", metavar="URL", help="Where RUN_B is, if in another store.")
-]
-SameHardwareOption = Annotated[
-    bool, typer.Option("--same-hardware", help="End with exit code 2 if the hardware of A and B differs.")
-]
-FailUndecidedOption = Annotated[
-    bool, typer.Option("--fail-undecided", help="End with exit code 2 if nothing is worse and a cell is undecided.")
-]
-IncludeInvalidOption = Annotated[
-    bool,
-    typer.Option("--include-invalid", help="Also compare cells measured under faulty conditions in every repeat."),
-]
 STYLES = {0: "green", 1: "red", 2: "yellow"}
 
 
 def compare(
     run_a: RunAArgument = None,
-    run_b: RunBArgument = None,
-    a: SideAOption = None,
-    b: SideBOption = None,
+    run_b: Annotated[
+        str | None,
+        typer.Argument(metavar="RUN_B", help="Default: the newest run in the store.", autocompletion=complete_run_id),
+    ] = None,
+    a: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--a", metavar="KEY=VALUE", help="Instead of runs: what side A is, in the newest run or --run; repeatable."
+        ),
+    ] = None,
+    b: Annotated[list[str] | None, typer.Option("--b", metavar="KEY=VALUE", help="What side B is.")] = None,
     run_ids: RunsOption = None,
-    where: WhereOption = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option("--where", metavar="KEY=VALUE", help="Restrict both sides, such as device=gpu."),
+    ] = None,
     store: StoreOption = DEFAULT_STORE,
     metric: MetricOption = None,
-    floor: FloorOption = None,
-    fail_undecided: FailUndecidedOption = False,
+    floor: Annotated[
+        float | None, typer.Option(metavar="PERCENT", help="Take smaller differences for none, at the least.")
+    ] = None,
+    fail_undecided: Annotated[
+        bool, typer.Option("--fail-undecided", help="End with exit code 2 if nothing is worse and a cell is undecided.")
+    ] = False,
     as_json: JsonOption = False,
     as_markdown: MarkdownOption = False,
     output: FileOption = None,
-    store_b: StoreBOption = None,
-    include_invalid: IncludeInvalidOption = False,
-    same_hardware: SameHardwareOption = False,
+    store_b: Annotated[
+        str | None, typer.Option("--store-b", metavar="URL", help="Where RUN_B is, if in another store.")
+    ] = None,
+    include_invalid: Annotated[
+        bool,
+        typer.Option("--include-invalid", help="Also compare cells measured under faulty conditions in every repeat."),
+    ] = False,
+    same_hardware: Annotated[
+        bool, typer.Option("--same-hardware", help="End with exit code 2 if the hardware of A and B differs.")
+    ] = False,
 ) -> None:
     """Say whether B is slower than A, cell by cell: two runs, or two selections of what was measured.
 

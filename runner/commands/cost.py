@@ -34,47 +34,42 @@ DataSetOption = Annotated[
         "--dataset", metavar="NAME", help="Also cost epochs of imagenet, cifar10, horse2zebra, or of so many samples."
     ),
 ]
-DeadlineOption = Annotated[
-    float | None,
-    typer.Option(
-        "--deadline",
-        parser=read_durations("--deadline"),
-        metavar="TIME",
-        help="Name the cheapest machine whose job ends in time, such as 90m, 8h or 2d.",
-    ),
-]
 MaxCostOption = Annotated[
     float | None,
     typer.Option("--max-cost", metavar="AMOUNT", help="Name the fastest machine whose job costs no more than this."),
 ]
-EpochsOption = Annotated[float | None, typer.Option(metavar="NUMBER", help="Epochs of the data set; default: 1.")]
 SpotOption = Annotated[bool, typer.Option("--spot", help="Take spot prices too; such machines may be taken away.")]
 MAX_AMOUNT = 1e12
 """Of epochs and of money: above it is a slip of a digit, and products of it with prices would end as infinite."""
 NOTHING_COUNTS = "No cell has a repeat that counts, so nothing is costed."
-CloudOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only machines of this cloud.")]
-RegionOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only machines of this region.")]
-WholeMachinesOption = Annotated[
-    bool, typer.Option("--whole-machines", help="Count all of a machine, not the share of the GPUs that work.")
-]
 
 
 def cost(
     run_ids: StoredRunsArgument = None,
     store: StoreOption = DEFAULT_STORE,
     dataset: DataSetOption = None,
-    epochs: EpochsOption = None,
-    deadline: DeadlineOption = None,
+    epochs: Annotated[float | None, typer.Option(metavar="NUMBER", help="Epochs of the data set; default: 1.")] = None,
+    deadline: Annotated[
+        float | None,
+        typer.Option(
+            "--deadline",
+            parser=read_durations("--deadline"),
+            metavar="TIME",
+            help="Name the cheapest machine whose job ends in time, such as 90m, 8h or 2d.",
+        ),
+    ] = None,
     max_cost: MaxCostOption = None,
-    cloud: CloudOption = None,
-    region: RegionOption = None,
+    cloud: Annotated[str | None, typer.Option(metavar="NAME", help="Only machines of this cloud.")] = None,
+    region: Annotated[str | None, typer.Option(metavar="NAME", help="Only machines of this region.")] = None,
     spot: SpotOption = False,
     as_json: JsonOption = False,
     as_markdown: MarkdownOption = False,
     output: FileOption = None,
     prices: PricesOption = None,
     machine: MachinesOption = None,
-    whole_machines: WholeMachinesOption = False,
+    whole_machines: Annotated[
+        bool, typer.Option("--whole-machines", help="Count all of a machine, not the share of the GPUs that work.")
+    ] = False,
 ) -> None:
     """Say what measured cells cost in money, energy and CO2, and which machine is the cheapest or the fastest."""
     from collector.costs.document import write_markdown

@@ -13,7 +13,6 @@ YEARS_AHEAD = 4
 
 BYTES_OF_16_BITS_IN_GB = 2e-9
 
-LevelOption = Annotated[float, typer.Option(metavar="PERCENT", help="Level of the intervals.")]
 WhereOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -21,9 +20,6 @@ WhereOption = Annotated[
         metavar="COLUMN[=VALUE]",
         help="Only rows with this value, or with any value, in this column; several must all hold.",
     ),
-]
-YearOption = Annotated[
-    int | None, typer.Option(metavar="YEAR", min=1, help="Forecast up to this year; default: four years from now.")
 ]
 TableOption = Annotated[
     Path | None,
@@ -46,14 +42,6 @@ QuantityOption = Annotated[
     typer.Option(metavar="WORD", help="Of a published table: memory, training-compute, parameters, price-per-hour."),
 ]
 ValueOption = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of the values; default: value.")]
-DateOption = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of the dates; default: date.")]
-UnitOption = Annotated[
-    str | None, typer.Option(metavar="UNIT", help="The unit of --value; default: the name of its column.")
-]
-AtLeastOption = Annotated[
-    float | None, typer.Option(metavar="AMOUNT", help="Leave out rows with a smaller value, in the series' unit.")
-]
-SinceOption = Annotated[int | None, typer.Option(metavar="YEAR", help="Leave out what is dated before this year.")]
 DemandOption = Annotated[
     Path | None,
     typer.Option(
@@ -61,13 +49,6 @@ DemandOption = Annotated[
         help="CSV of what models need, such as Epoch AI's models: also forecast it, and how many devices one model "
         "needs.",
     ),
-]
-DemandSeriesOption = Annotated[str, typer.Option(metavar="SERIES", help="frontier or median.")]
-DemandWhereOption = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMN[=VALUE]", help="Only these rows of the demand.")
-]
-DemandSinceOption = Annotated[
-    int | None, typer.Option(metavar="YEAR", help="Leave out demand that is dated before this year.")
 ]
 DemandFactorOption = Annotated[
     float,
@@ -81,23 +62,33 @@ PlotOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the
 
 
 def forecast(
-    year: YearOption = None,
+    year: Annotated[
+        int | None, typer.Option(metavar="YEAR", min=1, help="Forecast up to this year; default: four years from now.")
+    ] = None,
     table: TableOption = None,
     series: SeriesOption = None,
     quantity: QuantityOption = None,
     value: ValueOption = None,
-    date: DateOption = None,
-    unit: UnitOption = None,
+    date: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of the dates; default: date.")] = None,
+    unit: Annotated[
+        str | None, typer.Option(metavar="UNIT", help="The unit of --value; default: the name of its column.")
+    ] = None,
     where: WhereOption = None,
-    since: SinceOption = None,
+    since: Annotated[int | None, typer.Option(metavar="YEAR", help="Leave out what is dated before this year.")] = None,
     demand: DemandOption = None,
     plot: PlotOption = None,
-    at_least: AtLeastOption = None,
-    demand_series: DemandSeriesOption = "frontier",
-    demand_where: DemandWhereOption = None,
-    demand_since: DemandSinceOption = None,
+    at_least: Annotated[
+        float | None, typer.Option(metavar="AMOUNT", help="Leave out rows with a smaller value, in the series' unit.")
+    ] = None,
+    demand_series: Annotated[str, typer.Option(metavar="SERIES", help="frontier or median.")] = "frontier",
+    demand_where: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN[=VALUE]", help="Only these rows of the demand.")
+    ] = None,
+    demand_since: Annotated[
+        int | None, typer.Option(metavar="YEAR", help="Leave out demand that is dated before this year.")
+    ] = None,
     demand_factor: DemandFactorOption = BYTES_OF_16_BITS_IN_GB,
-    level: LevelOption = 95.0,
+    level: Annotated[float, typer.Option(metavar="PERCENT", help="Level of the intervals.")] = 95.0,
 ) -> None:
     """Forecast a series, such as GPU memory: candidates, their backtest, the winner, growth, calibrated intervals."""
     from collector.forecast.fit import describe_forecast, describe_future, describe_gap, fit_forecast, measure_gap

@@ -27,8 +27,6 @@ class StatusDocument(Document):
     is_running: bool | None = None
     """Whether the run goes on, by the lock of this machine; null: it runs on another one or on a cluster, and the store
     does not say."""
-    seconds_left: float | None = None
-    """About how long the remaining repeats take; null: the run does not go on here, or none has ended yet."""
     num_by_verdict: dict[str, int] = {}
     """Planned repeats that ended ok, by their verdict."""
     num_skipped_documents: int

@@ -31,22 +31,14 @@ ModelArgument = Annotated[
     str | None,
     typer.Argument(metavar="MODEL", help=f"One of {', '.join(MODELS)}.", autocompletion=lambda: list(MODELS)),
 ]
-FrameworkOption = Annotated[str, typer.Option(metavar="NAME", help=f"One of {', '.join(FRAMEWORKS)}.")]
 DeviceOption = Annotated[str | None, typer.Option(metavar="NAME", help="cpu or gpu; default: gpu if one is visible.")]
 PhaseOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="train or infer; default: train if the model can be trained.")
 ]
-PrecisionOption = Annotated[str, typer.Option(metavar="NAME", help="fp32, tf32, fp16 or bf16.")]
 ModeOption = Annotated[
     str | None,
     typer.Option(metavar="NAME", help=f"One of {', '.join(get_args(Mode))}; default: the framework's first."),
 ]
-InputSizeOption = Annotated[
-    int | None, typer.Option(metavar="NUMBER", help="Pixels, tokens or rows; default: the model's.")
-]
-NumClassesOption = Annotated[int | None, typer.Option(metavar="NUMBER", help="Default: the model's.")]
-NumGpusOption = Annotated[int, typer.Option(metavar="NUMBER", help="GPUs that share the batch.")]
-MaxBatchSizeOption = Annotated[int, typer.Option(metavar="NUMBER", help="Try no larger batch.")]
 DeadlineOption = Annotated[
     float,
     typer.Option(
@@ -70,29 +62,30 @@ RunsOption = Annotated[
 RunStoreOption = Annotated[
     str, typer.Option("--store", metavar="URL", help="Where the run is.", rich_help_panel=RUN_PANEL)
 ]
-LevelOption = Annotated[
-    float, typer.Option(metavar="PERCENT", help="Level of the intervals.", rich_help_panel=RUN_PANEL)
-]
 
 
 def probe(
     context: typer.Context,
     model: ModelArgument = None,
-    framework: FrameworkOption = "pytorch",
+    framework: Annotated[str, typer.Option(metavar="NAME", help=f"One of {', '.join(FRAMEWORKS)}.")] = "pytorch",
     device: DeviceOption = None,
     phase: PhaseOption = None,
-    precision: PrecisionOption = "fp32",
+    precision: Annotated[str, typer.Option(metavar="NAME", help="fp32, tf32, fp16 or bf16.")] = "fp32",
     mode: ModeOption = None,
-    max_batch_size: MaxBatchSizeOption = 65_536,
+    max_batch_size: Annotated[int, typer.Option(metavar="NUMBER", help="Try no larger batch.")] = 65_536,
     deadline: DeadlineOption = 1800.0,
     python: PythonOption = None,
     as_json: JsonOption = False,
-    input_size: InputSizeOption = None,
-    num_gpus: NumGpusOption = 1,
-    num_classes: NumClassesOption = None,
+    input_size: Annotated[
+        int | None, typer.Option(metavar="NUMBER", help="Pixels, tokens or rows; default: the model's.")
+    ] = None,
+    num_gpus: Annotated[int, typer.Option(metavar="NUMBER", help="GPUs that share the batch.")] = 1,
+    num_classes: Annotated[int | None, typer.Option(metavar="NUMBER", help="Default: the model's.")] = None,
     run_ids: RunsOption = None,
     store: RunStoreOption = DEFAULT_STORE,
-    level: LevelOption = 95.0,
+    level: Annotated[
+        float, typer.Option(metavar="PERCENT", help="Level of the intervals.", rich_help_panel=RUN_PANEL)
+    ] = 95.0,
 ) -> None:
     """Find the largest batch of MODEL that fits into memory, trying each in a fresh process.
 

@@ -32,18 +32,6 @@ if TYPE_CHECKING:  # help and completion need no more than the options
 
 ANY_CLUSTER = "any"
 
-ManifestsOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--manifests",
-        metavar="FOLDER",
-        help="Write Jobs and set-up into this folder, for `kubectl apply -f`.",
-    ),
-]
-OnOption = Annotated[
-    str | None,
-    typer.Option("--on", metavar="CONTEXT", help="With --manifests: the context whose name says which profile."),
-]
 StoreOption = Annotated[str | None, typer.Option("--store", metavar="URL", help=f"With --manifests: {BUCKET_URLS}.")]
 RunIdOption = Annotated[
     str | None,
@@ -51,22 +39,29 @@ RunIdOption = Annotated[
 ]
 
 
-EarlierOption = Annotated[
-    str | None,
-    typer.Option(
-        "--earlier", metavar="URL", help="A store whose earlier results of the same cells say how long they take."
-    ),
-]
-
-
 def render(
     matrix: MatrixArgument,
-    earlier: EarlierOption = None,
+    earlier: Annotated[
+        str | None,
+        typer.Option(
+            "--earlier", metavar="URL", help="A store whose earlier results of the same cells say how long they take."
+        ),
+    ] = None,
     machine: MachinesOption = None,
     prices: PricesOption = None,
     as_json: JsonLinesOption = False,
-    manifests: ManifestsOption = None,
-    on: OnOption = None,
+    manifests: Annotated[
+        Path | None,
+        typer.Option(
+            "--manifests",
+            metavar="FOLDER",
+            help="Write Jobs and set-up into this folder, for `kubectl apply -f`.",
+        ),
+    ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option("--on", metavar="CONTEXT", help="With --manifests: the context whose name says which profile."),
+    ] = None,
     profile: ProfileOption = None,
     namespace: NamespaceOption = None,
     store: StoreOption = None,

@@ -61,9 +61,6 @@ FormatOption = Annotated[
         "latex, markdown: the report's tables as tables.tex or tables.md.",
     ),
 ]
-TextOption = Annotated[
-    bool, typer.Option("--text", help="Print the grid of the run and its doubts instead, as at the end of a run.")
-]
 FigureOption = Annotated[
     FigureName | None,
     typer.Option(
@@ -72,9 +69,6 @@ FigureOption = Annotated[
         help=f"Write this figure instead, for a paper, as .svg, .png or .pdf: {', '.join(get_args(FigureName))}. "
         "Of several panels each has a file: x-1.svg, x-2.svg, ...",
     ),
-]
-ColumnsOption = Annotated[
-    int, typer.Option(min=1, max=2, metavar="1|2", help="Of a figure: its width in columns, 88.9 or 182 mm.")
 ]
 TitleOption = Annotated[
     bool, typer.Option("--title/--no-title", help="Of a figure: whether a file has the name of its panel.")
@@ -97,9 +91,13 @@ def report(
     store: StoreOption = DEFAULT_STORE,
     output: OutputOption = None,
     formats: FormatOption = "html",
-    text: TextOption = False,
+    text: Annotated[
+        bool, typer.Option("--text", help="Print the grid of the run and its doubts instead, as at the end of a run.")
+    ] = False,
     figure: FigureOption = None,
-    columns: ColumnsOption = 1,
+    columns: Annotated[
+        int, typer.Option(min=1, max=2, metavar="1|2", help="Of a figure: its width in columns, 88.9 or 182 mm.")
+    ] = 1,
     title: TitleOption = True,
     site: SiteOption = None,
     prices: PricesOption = None,

@@ -2,7 +2,6 @@
 
 import socket
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,7 +16,7 @@ from runner.commands.options import (
     StoredRunArgument,
     StoreOption,
 )
-from runner.terminal import echo, format_wait, join_printable
+from runner.terminal import echo, join_printable
 
 if TYPE_CHECKING:  # a shell that completes options waits for what is imported here
     from bench.schema import Run
@@ -25,60 +24,33 @@ if TYPE_CHECKING:  # a shell that completes options waits for what is imported h
     from collector.results.collection import Collection
     from runner.commands.json_documents import StatusDocument
 
-OnOption = Annotated[
-    str | None,
-    typer.Option(
-        "--on", metavar="CONTEXT", help="Ask the cluster of this context too: what runs, what waits, and why."
-    ),
-]
 
+def is_going_on(collection: "Collection") -> bool | None:
+    """Return whether a run's runner is at work: what has no result yet is missing only when the run has ended.
 
-@dataclass(frozen=True, kw_only=True)
-class RunState:
-    """What is known of a run that lacks results."""
-
-    is_running: bool | None
-    """Whether its runner is at work; None: it runs elsewhere, and the store does not say."""
-    seconds_left: float | None = None
-    """Of a run that goes on on this machine, the time that its remaining repeats will take; None: not known."""
-
-    def describe(self, number: int) -> str:
-        """Return what is to be said of so many planned repeats without a result."""
-        if self.is_running is None:
-            return f"{number} not there yet"
-        if not self.is_running:
-            return f"{number} missing"
-        wait = "" if self.seconds_left is None else f", about {format_wait(self.seconds_left)} left"
-        return f"{number} to go, running{wait}"
-
-
-def find_run_state(collection: "Collection") -> RunState:
-    """Say whether a run goes on and for how long: what has no result yet is missing only when the run has ended."""
+    None: it runs elsewhere, and the store does not say.
+    """
     from runner.local.process import find_measured_run
 
     run = collection.run
     if run.executor != "local" or run.hostname != socket.gethostname():
-        return RunState(is_running=None)
-    if find_measured_run() != run.run_id:
-        return RunState(is_running=False)
-    return RunState(is_running=True, seconds_left=_estimate_seconds_left(collection))
+        return None
+    return find_measured_run() == run.run_id
 
 
-def _estimate_seconds_left(collection: "Collection") -> float | None:
-    """Estimate how long the missing repeats take: each as its cell's mean so far, or as the mean of all cells."""
-    from collector.results.frames import MISSING
-
-    results = collection.results
-    seconds = (results["finished_at"] - results["started_at"]).dt.total_seconds()
-    by_cell = seconds.groupby(results["cell_id"]).transform("mean").fillna(seconds.mean())
-    left = by_cell[results["status"] == MISSING]
-    return None if left.isna().any() else float(left.sum())
+MISSING_WORDS = {None: "not there yet", False: "missing", True: "to go, running"}
+"""What planned repeats without a result are, by whether their run goes on."""
 
 
 def status(
     run_id: StoredRunArgument = None,
     store: StoreOption = DEFAULT_STORE,
-    on: OnOption = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on", metavar="CONTEXT", help="Ask the cluster of this context too: what runs, what waits, and why."
+        ),
+    ] = None,
     namespace: NamespaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -92,16 +64,16 @@ def status(
     opened = open_existing_store(store)
     collection = load_collection(opened, run_id)
     counts = Counter(collection.results["status"])
-    state = find_run_state(collection)
+    is_running = is_going_on(collection)
     if as_json:
         lines = None if on is None else _ask_cluster(collection.run, on, namespace, opened, counts[MISSING])
-        echo(_make_document(collection, counts, lines, state).model_dump_json())
+        echo(_make_document(collection, counts, lines, is_running).model_dump_json())
         return
-    _print_collection(collection, counts, opened, state)
+    _print_collection(collection, counts, opened, is_running)
     if on is not None:
         for line in _ask_cluster(collection.run, on, namespace, opened, counts[MISSING]):
             CONSOLE.print(line, soft_wrap=True)
-    if state.is_running and counts[MISSING]:
+    if is_running and counts[MISSING]:
         return
     resumption = format_resumption(collection.run, store, on, namespace)
     _say_what_next(collection, counts[MISSING], store, resumption)
@@ -117,7 +89,7 @@ def _say_what_next(collection: "Collection", num_missing: int, store: str, resum
         say_next(report)
 
 
-def _print_collection(collection: "Collection", counts: Counter[str], store: "Store", state: RunState) -> None:
+def _print_collection(collection: "Collection", counts: Counter[str], store: "Store", is_running: bool | None) -> None:
     from collector.facts import describe_node_faults
     from collector.results.frames import MISSING, UNREADABLE
     from runner.reporting import print_notices
@@ -127,7 +99,7 @@ def _print_collection(collection: "Collection", counts: Counter[str], store: "St
         f"{number} {status}{_describe_verdicts(collection.count_verdicts()) if status == 'ok' else ''}"
         for status, number in others.items()
     ]
-    states = ", ".join([*ended, *([state.describe(counts[MISSING])] if counts[MISSING] else [])])
+    states = ", ".join([*ended, *([f"{counts[MISSING]} {MISSING_WORDS[is_running]}"] if counts[MISSING] else [])])
     CONSOLE.print(f"{collection.run.run_id}: {len(collection.results)} repeats: {states}", soft_wrap=True)
     print_notices(store, collection, CONSOLE)
     if (collection.results["status"] == UNREADABLE).any():
@@ -152,7 +124,7 @@ def _describe_verdicts(verdicts: Counter[str]) -> str:
 
 
 def _make_document(
-    collection: "Collection", counts: Counter[str], cluster: list[str] | None, state: RunState
+    collection: "Collection", counts: Counter[str], cluster: list[str] | None, is_running: bool | None
 ) -> "StatusDocument":
     from collector.facts import describe_node_faults
     from collector.results.frames import MISSING
@@ -164,8 +136,7 @@ def _make_document(
         run_id=collection.run.run_id,
         matrix=collection.run.matrix,
         num_repeats=dict(counts),
-        is_running=state.is_running if counts[MISSING] else False,
-        seconds_left=state.seconds_left if counts[MISSING] else None,
+        is_running=is_running if counts[MISSING] else False,
         num_by_verdict=dict(collection.count_verdicts()),
         num_skipped_documents=len(collection.skipped),
         skipped_documents=tuple(NotCountedDocument(key=one.key, reason=one.reason) for one in skipped),

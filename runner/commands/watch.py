@@ -25,10 +25,6 @@ if TYPE_CHECKING:  # the collector takes a second to import
 WatchedMatrixOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="The name of the matrix to watch; default: that of the newest run.")
 ]
-ConfirmationOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Write the matrix of the cells that are suspected, or else confirmed, here."),
-]
 
 
 def watch(
@@ -36,7 +32,10 @@ def watch(
     matrix: WatchedMatrixOption = None,
     as_json: JsonOption = False,
     webhook: WebhookOption = None,
-    confirmation: ConfirmationOption = None,
+    confirmation: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the matrix of the cells that are suspected, or else confirmed, here."),
+    ] = None,
 ) -> None:
     """Look at the newest night of a matrix: what got slower, and is it so when it is measured again?"""
     from runner.commands.json_documents import WatchDocument

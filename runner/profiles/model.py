@@ -247,21 +247,23 @@ class Volume(Document):
 
 CONTAINER = "bench"
 """The one container of a cell's pod."""
-CONTAINER_KEYS = (
-    *("name", "env", "envFrom", "imagePullPolicy", "resources", "securityContext", "volumeDevices", "volumeMounts"),
-)
-"""Keys of the container that an overlay may have."""
-MEASURED_RESOURCES = r"spec\.containers\[\]\.resources\.(requests|limits)\.(cpu|memory|nvidia\.com/.*|hugepages-.*)"
-REFUSALS: Mapping[str, str] = {
-    "spec.shareProcessNamespace": "the cell must be process 1 of its container, which gets SIGTERM",
-    "spec.nodeName": "it goes around the scheduler, which keeps two cells off one node; use `pools.*.node_selector`",
-    "spec.resources": "the requests of the container decide what is measured: `pools.*.cpus`, `memory`",
-    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution": "its terms are alternatives, so that "
-    "a further one would let cells onto other machines; use `pools.*.node_affinity` or `pools.*.node_requirements`",
-    "spec.initContainers": "what runs in the pod beside or before the cell is in none of its figures; put it into the "
-    "image, or fill a volume beforehand",
-    "spec.ephemeralContainers": "another container would use the cell's CPUs",
-    "spec.containers[].resources.claims": "is a key of the profile: write `gpu.request: claim` there",
+REFUSED = {
+    r"(?!metadata$|spec$)[^.]+": "an overlay has `metadata` and `spec`, as the template of a pod",
+    r"metadata\.(?!labels$|annotations$)[^.]+": "an overlay adds `labels` and `annotations`",
+    r"spec\.shareProcessNamespace": "the cell must be process 1 of its container, which gets SIGTERM",
+    r"spec\.nodeName": "it goes around the scheduler, which keeps two cells off one node; use `pools.*.node_selector`",
+    r"spec\.resources": "the requests of the container decide what is measured: `pools.*.cpus`, `memory`",
+    r"spec\.affinity\.nodeAffinity\.requiredDuringSchedulingIgnoredDuringExecution": "its terms are alternatives, so "
+    "that a further one would let cells onto other machines; use `pools.*.node_affinity` or "
+    "`pools.*.node_requirements`",
+    r"spec\.initContainers": "what runs in the pod beside or before the cell is in none of its figures; put it into "
+    "the image, or fill a volume beforehand",
+    r"spec\.ephemeralContainers": "another container would use the cell's CPUs",
+    r"spec\.containers\[\]\.(?!(name|env|envFrom|imagePullPolicy|resources|securityContext|volumeDevices|volumeMounts)$)"
+    r"[^.\[]+": "the image's entry point is what is measured, alone and as it is",
+    r"spec\.containers\[\]\.resources\.claims": "is a key of the profile: write `gpu.request: claim` there",
+    r"spec\.containers\[\]\.resources\.(requests|limits)\.(cpu|memory|nvidia\.com/.*|hugepages-.*)": "it would change "
+    "what is measured; set `pools.*.cpus`, `pools.*.memory` or `gpu`",
 }
 """Why a field that would falsify a measurement is refused, by its place in a pod; `[]` stands for every item of a list.
 What would weaken a cell's isolation is refused by Pod Security, in the namespace that `setup` makes; another value for
@@ -270,16 +272,12 @@ what the tool sets, when a Job is rendered."""
 
 def check_overlay(overlay: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Return an overlay; ValueError with the place of the first field that is refused."""
-    for key in overlay:
-        if key not in ("metadata", "spec"):
-            raise ValueError(f"{key}: unknown key; an overlay has `metadata` and `spec`, as the template of a pod")
-    metadata = overlay.get("metadata")
-    for key in metadata if isinstance(metadata, dict) else ():
-        if key not in ("labels", "annotations"):
-            raise ValueError(f"metadata.{key}: unknown key; an overlay adds `labels` and `annotations`")
     for place, value in _walk(overlay, ""):
         pattern = re.sub(r"\[\d+\]", "[]", place)
-        if reason := _explain_refusal(pattern, value):
+        reason = next((reason for refused, reason in REFUSED.items() if re.fullmatch(refused, pattern)), None)
+        if pattern == "spec.containers[].name" and value != CONTAINER:
+            reason = f"another container would use the cell's CPUs and outlive it; the one to change is `{CONTAINER}`"
+        if reason and value not in (None, False):
             raise ValueError(f"{place}: is refused: {reason}")
         # A variable without a value may come from a Secret.
         is_variable = pattern == "spec.containers[].env[]"
@@ -292,20 +290,6 @@ def check_overlay(overlay: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 Overlay = Annotated[dict[str, JsonValue], AfterValidator(check_overlay)]
-
-
-def _explain_refusal(pattern: str, value: Any) -> str | None:
-    parent, _, key = pattern.rpartition(".")
-    if pattern == "spec.containers[].name" and value != CONTAINER:
-        return (
-            "another container would use the cell's CPUs and outlive it; the one that may be changed is called "
-            f"`{CONTAINER}`"
-        )
-    if parent == "spec.containers[]" and key.removesuffix("[]") not in CONTAINER_KEYS:
-        return "the image's entry point is what is measured, alone and as it is"
-    if re.fullmatch(MEASURED_RESOURCES, pattern):
-        return "it would change what is measured; set `pools.*.cpus`, `pools.*.memory` or `gpu`"
-    return REFUSALS.get(pattern) if value not in (None, False) else None
 
 
 def _walk(value: Any, place: str) -> Iterator[tuple[str, Any]]:

@@ -42,8 +42,8 @@ REFUSED = [
         "spec.containers[0].env[0].value",
         "is a credential, which would stand in every Job",
     ),
-    ("metadata: {name: a}", "metadata.name", "unknown key; an overlay adds `labels` and `annotations`"),
-    ("template: {}", "template", "unknown key; an overlay has `metadata` and `spec`, as the template of a pod"),
+    ("metadata: {name: a}", "metadata.name", "is refused: an overlay adds `labels` and `annotations`"),
+    ("template: {}", "template", "is refused: an overlay has `metadata` and `spec`, as the template of a pod"),
 ]
 
 
