@@ -42,21 +42,26 @@ MetricOption = Annotated[
         "the batches of A and B differ, time-per-sample.",
     ),
 ]
+RunBArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="RUN_B", help="Default: the newest run in the store.", autocompletion=complete_run_id),
+]
+SideAOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--a", metavar="KEY=VALUE", help="Instead of runs: what side A is, in the newest run or --run; repeatable."
+    ),
+]
+StoreBOption = Annotated[
+    str | None, typer.Option("--store-b", metavar="URL", help="Where RUN_B is, if in another store.")
+]
 STYLES = {0: "green", 1: "red", 2: "yellow"}
 
 
 def compare(
     run_a: RunAArgument = None,
-    run_b: Annotated[
-        str | None,
-        typer.Argument(metavar="RUN_B", help="Default: the newest run in the store.", autocompletion=complete_run_id),
-    ] = None,
-    a: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--a", metavar="KEY=VALUE", help="Instead of runs: what side A is, in the newest run or --run; repeatable."
-        ),
-    ] = None,
+    run_b: RunBArgument = None,
+    a: SideAOption = None,
     b: Annotated[list[str] | None, typer.Option("--b", metavar="KEY=VALUE", help="What side B is.")] = None,
     run_ids: RunsOption = None,
     where: Annotated[
@@ -74,9 +79,7 @@ def compare(
     as_json: JsonOption = False,
     as_markdown: MarkdownOption = False,
     output: FileOption = None,
-    store_b: Annotated[
-        str | None, typer.Option("--store-b", metavar="URL", help="Where RUN_B is, if in another store.")
-    ] = None,
+    store_b: StoreBOption = None,
     include_invalid: Annotated[
         bool,
         typer.Option("--include-invalid", help="Also compare cells measured under faulty conditions in every repeat."),
