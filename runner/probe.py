@@ -358,12 +358,6 @@ def describe_report(report: ProbeReport) -> str:
             return f"not even a batch of {failing:,} fits{within}"
         case "max-batch-size":
             return f"{known}; this is the upper bound, raise --max-batch-size to look further"
-        case "time-limit" if report.tries and report.tries[-1].outcome == "time-limit":
-            tried = f"{report.tries[-1].batch_size:,}"
-            return (
-                f"the time was up before batch {tried} had ended, which says nothing about its memory: {known}; raise "
-                "--deadline to look further"
-            )
         case "time-limit":
             return f"the time is up: {known}; raise --deadline to look further"
         case "failure":

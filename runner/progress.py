@@ -5,11 +5,10 @@ import os
 import re
 import time
 from abc import ABC, abstractmethod
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -200,9 +199,11 @@ class Progress(ABC):
     def count_states(self) -> dict[str, int]:
         """Return how many repeats are in which state, by the names of LABELS."""
 
-    @abstractmethod
     def estimate_seconds_left(self) -> float | None:
-        """Return how long the rest takes; None before the first repeat is done."""
+        """Return how long the rest takes at the rate so far; None before the first repeat is done."""
+        counts = self.count_states()
+        done = counts.get("done", 0)
+        return (sum(counts.values()) - done) * (time.monotonic() - self._started) / done if done else None
 
     def describe_now(self) -> str:
         """Name the one thing that the run is doing at this moment; an empty text where there is none or several."""
@@ -288,7 +289,6 @@ class LocalProgress(Progress):
         self._retry_command = retry_command
         self._others: Processes = {}
         self._num_contaminated_in_a_row = 0
-        self._seconds: defaultdict[str, list[float]] = defaultdict(list)
         self._now: Repeat | None = None
 
     def start_repeat(self, repeat: Repeat) -> None:
@@ -299,7 +299,6 @@ class LocalProgress(Progress):
 
     def finish_repeat(self, repeat: Repeat, result: Result) -> None:
         seconds = time.monotonic() - self._began
-        self._seconds[repeat.planned.cell.cell_id].append(seconds)
         self._left.remove(repeat)
         self._now = None
         self._count(repeat, result, f"{seconds:.1f} s")
@@ -318,21 +317,6 @@ class LocalProgress(Progress):
             "disturbs and let the run go on, or press Ctrl-C: what is finished is kept. This measures the contaminated "
             f"repeats again, when the machine is quiet: {retry_command}"
         )
-
-    def estimate_seconds_left(self) -> float | None:
-        """Return the seconds that the remaining repeats will take, by their cell's mean so far or that of all cells.
-
-        The time that the current repeat has taken already is subtracted.
-        """
-        if not self._seconds:
-            return None
-        overall = fmean(second for seconds in self._seconds.values() for second in seconds)
-        by_cell = {cell_id: fmean(seconds) for cell_id, seconds in self._seconds.items()}
-        left = sum(by_cell.get(repeat.planned.cell.cell_id, overall) for repeat in self._left)
-        if self._now is None:
-            return left
-        expected = by_cell.get(self._now.planned.cell.cell_id, overall)
-        return left - min(expected, time.monotonic() - self._began)
 
     def count_states(self) -> dict[str, int]:
         done, running = self.num_by_status.total(), int(self._now is not None)
@@ -378,12 +362,6 @@ class ClusterProgress(Progress):
 
     def count_states(self) -> dict[str, int]:
         return self._states
-
-    def estimate_seconds_left(self) -> float | None:
-        """Return how long the rest takes at the rate so far."""
-        if self._jobs is None or not (done := self._jobs.count("done")):
-            return None
-        return (len(self._jobs) - done) * (time.monotonic() - self._started) / done
 
     def find_cost(self) -> "Cost | None":
         return None if self._jobs is None else self._jobs.cost
@@ -458,18 +436,8 @@ def name_busiest(before: Processes, after: Processes, seconds: float) -> list[st
 
     Nobody where these are too few cores to disturb: who is named is taken for the culprit.
     """
-    cores_by_name: defaultdict[str, float] = defaultdict(float)
-    pids_by_name: defaultdict[str, list[int]] = defaultdict(list)
-    for key, (name, taken) in after.items():
-        cores = (taken - before.get(key, (name, 0.0))[1]) / max(seconds, 1 / TICKS_PER_SECOND)
-        if cores >= MIN_NAMED_CORES:
-            cores_by_name[name] += cores
-            pids_by_name[name].append(key[0])
-    busiest = sorted(cores_by_name.items(), key=lambda item: item[1], reverse=True)[:NUM_NAMES]
-    if sum(cores for _, cores in busiest) <= MAX_OTHER_SHARE * len(os.sched_getaffinity(0)):
+    cores = {key: (taken - before.get(key, ("", 0.0))[1]) / seconds for key, (_, taken) in after.items()}
+    busiest = [key for key in sorted(cores, key=lambda key: -cores[key])[:NUM_NAMES] if cores[key] >= MIN_NAMED_CORES]
+    if sum(cores[key] for key in busiest) <= MAX_OTHER_SHARE * len(os.sched_getaffinity(0)):
         return []
-    return [
-        f"{join_printable(name)} ({cores:.1f} cores, "
-        f"{f'process {pids[0]}' if len(pids := pids_by_name[name]) == 1 else f'{len(pids)} processes'})"
-        for name, cores in busiest
-    ]
+    return [f"{join_printable(after[key][0])} ({cores[key]:.1f} cores, process {key[0]})" for key in busiest]
