@@ -8,7 +8,6 @@ from bench.schema import Failure, Result, Verdict
 from bench.worker.request import Order
 from factories import make_failed_result, make_result, make_validity
 
-BYTES_PER_SAMPLE = 2**30
 STEP_VARIABLE = "FAKE_STEP_SECONDS"
 """How long each step takes, in seconds; 0.1 without it."""
 VERDICT_VARIABLE = "FAKE_VERDICT"

@@ -12,7 +12,7 @@ from fake_interpreters import await_end
 from fake_mps import install_mps
 from fake_nvml import FakeNvml, install_nvml
 from runner.local.hardware import explain_unshared, find_gpu, run_mps
-from runner.local.process import ProcessNotStarted
+from runner.local.process import ProcessNotStarted, find_marked
 
 
 @pytest.fixture
@@ -107,25 +107,11 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return install_mps(tmp_path)
 
 
-def list_daemons(folder: str) -> list[int]:
-    """Return the processes of the stand-in that serve in this folder."""
-    found = []
-    for entry in filter(str.isdecimal, os.listdir("/proc")):
-        try:
-            command = Path(f"/proc/{entry}/cmdline").read_bytes()
-            variables = Path(f"/proc/{entry}/environ").read_bytes()
-        except OSError:
-            continue
-        if b"--serve" in command and folder.encode() in variables:
-            found.append(int(entry))
-    return found
-
-
 def test_the_daemon_is_there_for_its_clients_and_gone_after_them(log: Path) -> None:
     with run_mps(DEVICE) as variables:
         folder = variables["CUDA_MPS_PIPE_DIRECTORY"]
         assert log.read_text() == f"{DEVICE} {folder}\n"
-        daemons = list_daemons(folder)
+        daemons = list(find_marked(f"CUDA_MPS_PIPE_DIRECTORY={folder}"))
         assert len(daemons) == 2
         assert len(folder) < 80  # the path of a socket in it has 107 characters at the most
     assert not Path(folder).exists()
@@ -137,7 +123,7 @@ def test_a_daemon_that_does_not_hear_is_killed(log: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("FAKE_MPS_IS_DEAF", "1")
     with run_mps(DEVICE) as variables:
         monkeypatch.setattr("runner.local.hardware.MPS_SECONDS", 0.5)  # for its end alone
-        daemons = list_daemons(variables["CUDA_MPS_PIPE_DIRECTORY"])
+        daemons = list(find_marked(f"CUDA_MPS_PIPE_DIRECTORY={variables['CUDA_MPS_PIPE_DIRECTORY']}"))
         assert len(daemons) == 2
     for pid in daemons:
         await_end(pid)

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,48 +14,25 @@ from fake_interpreters import await_end, is_running
 from runner.local.process import hold_host_lock
 
 HOLD = """
-import subprocess, sys, time
+import subprocess, sys
 from runner.local.process import hold_host_lock
-with hold_host_lock(sys.argv[1]) as lock:
-    {start}
-    print("held", flush=True)
-    time.sleep({seconds})
+with hold_host_lock("run-1") as lock:
+    command = ["sh", "-c", "sleep 1000 & echo $!; exec sleep 1000"]
+    child = subprocess.Popen(command, pass_fds=[lock], start_new_session=True, stdout=subprocess.PIPE, text=True)
+    print(child.pid, child.stdout.readline(), end="", flush=True)
+    sys.stdin.read()
 """
-START_GROUP = (
-    "child = subprocess.Popen(['sh', '-c', 'sleep 1000 & echo $!; exec sleep 1000'], pass_fds=[lock], "
-    "start_new_session=True, stdout=subprocess.PIPE, text=True); print(child.pid, child.stdout.readline(), end='')"
-)
-TRY = """
-import sys
-from bench.errors import UserError
-from runner.local.process import hold_host_lock
-try:
-    with hold_host_lock(sys.argv[1]):
-        sys.stdin.read()
-except UserError:
-    sys.exit(2)
-"""
-
-StartRunner = Callable[[str], "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def start_runner(lock_folder: Path) -> Iterator[StartRunner]:
-    """Starts programs that hold the lock, each in a session of its own, and ends them."""
-    runners: list[subprocess.Popen[str]] = []
-
-    def start(program: str) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-c", program, f"run-{len(runners) + 1}"]
-        runner = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
-        )
-        runners.append(runner)
-        return runner
-
-    yield start
-    for runner in runners:
-        with runner:
-            runner.kill()
+def runner(lock_folder: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A program that holds the lock; it prints the processes of a group that it has started then."""
+    command = [sys.executable, "-c", HOLD]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as runner:
+        yield runner
+        runner.kill()
 
 
 def read_line(runner: "subprocess.Popen[str]") -> str:
@@ -63,34 +40,27 @@ def read_line(runner: "subprocess.Popen[str]") -> str:
     return runner.stdout.readline().strip()
 
 
-def test_a_second_run_is_refused_and_told_who_measures(start_runner: StartRunner, lock_folder: Path) -> None:
-    first = start_runner(HOLD.format(start="", seconds=1000))
-    assert read_line(first) == "held"
+def test_a_second_run_is_refused_and_told_who_measures_until_the_first_is_killed_with_what_it_left(
+    runner: "subprocess.Popen[str]", lock_folder: Path
+) -> None:
+    group = [int(word) for word in read_line(runner).split()]
 
     with pytest.raises(UserError) as refusal, hold_host_lock("run-2"):
         pass
 
     assert str(lock_folder) in str(refusal.value)
-    assert f"run run-1 measures on this machine (process {first.pid})" in str(refusal.value)
-    assert is_running(first.pid)
+    assert f"run run-1 measures on this machine (process {runner.pid})" in str(refusal.value)
+    assert is_running(runner.pid)
 
-
-def test_what_a_killed_runner_left_is_ended_before_the_next_one_starts(start_runner: StartRunner) -> None:
-    killed = start_runner(HOLD.format(start=START_GROUP, seconds=1000))
-    group = [int(word) for word in read_line(killed).split()]
-    assert read_line(killed) == "held"
-    killed.kill()
-    killed.wait()
+    runner.kill()
+    runner.wait()
     assert [is_running(pid) for pid in group] == [True, True]
-
     with hold_host_lock("run-2"):
         for pid in group:
             await_end(pid)
 
 
-def test_a_bystander_that_holds_the_lock_is_left_alone(
-    lock_folder: Path, monkeypatch: pytest.MonkeyPatch, start_runner: StartRunner
-) -> None:
+def test_a_bystander_that_holds_the_lock_is_left_alone(lock_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a script does that waits for a quiet machine: `exec 9<>FILE; flock 9`, whose taker of the lock has ended."""
     monkeypatch.setattr("runner.local.process.GRACE_SECONDS", 0.5)
     script = 'exec 9<>"$0"; flock 9; echo held; sleep 1000'
