@@ -19,6 +19,7 @@ from bench.probes.machine import read_environment
 from bench.registry import FRAMEWORKS
 from bench.schema import Calibration, Cell
 from bench.worker.observe import Observer
+from bench.worker.request import Order
 
 RATES = ("product_flops_per_second", "copy_bytes_per_second")
 
@@ -31,7 +32,8 @@ def calibrate_here(cell: Cell) -> Calibration | str:
     workload = framework.build_workload(cell)
     workload.run_step()
     workload.synchronize()
-    environment = read_environment(cell, framework, num_threads, image=None, git_revision=None, node=None)
+    order = Order(cell=cell, run_id="r", repeat=1, attempt="a", store_url="-")
+    environment = read_environment(order, framework, num_threads, variables={})
     del workload
     observer = Observer(cell, num_threads)
     observer.calibrate(framework, environment)

@@ -12,7 +12,7 @@ from bench.probes.cpu import count_threads, limit_library_threads
 from bench.probes.machine import read_environment
 from bench.registry import FRAMEWORKS
 from bench.schema import Framework
-from bench.worker.request import read_timing_variables
+from bench.worker.request import Order, read_timing_variables
 from factories import make_cell
 
 
@@ -24,7 +24,8 @@ def main(name: Framework) -> None:
     limit_library_threads(num_threads)
     cell = make_cell(framework=name, mode=FRAMEWORKS[name].modes[0])
     framework = load_framework(cell, num_threads)
-    environment = read_environment(cell, framework, num_threads, image=None, git_revision="abc", variables=variables)
+    order = Order(cell=cell, run_id="r", repeat=1, attempt="a", store_url="-", git_revision="abc")
+    environment = read_environment(order, framework, num_threads, variables)
     threads = describe_threads(name)
     print(
         json.dumps({"early": loaded_too_early, "threads": threads, "environment": environment.model_dump(mode="json")})

@@ -14,7 +14,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from types import MappingProxyType
 
 from bench.frameworks.interface import Framework
 from bench.probes.cpu import (
@@ -31,8 +30,9 @@ from bench.probes.gpu import find_visible_devices, read_gpus
 from bench.probes.memory import read_memory_limit_bytes, read_memory_total_bytes
 from bench.probes.nvml import NvmlError, open_nvml
 from bench.registry.plugins import read_plugin_versions
-from bench.schema import Cell, Device, Environment, Machine, MachineIdentity, TenantPlace, bound_time
+from bench.schema import Device, Environment, Machine, MachineIdentity, TenantPlace, bound_time
 from bench.worker.compilers import read_compiler_version
+from bench.worker.request import Order
 
 # What oneDNN, OpenBLAS, MKL and Eigen choose their kernels by, as the kernel names it in /proc/cpuinfo: x86, then ARM.
 INSTRUCTION_SETS = (
@@ -136,24 +136,15 @@ def read_place(device: Device) -> TenantPlace:
     )
 
 
-def read_environment(
-    cell: Cell,
-    framework: Framework,
-    num_threads: int,
-    *,
-    image: str | None,
-    git_revision: str | None,
-    node: str | None = None,
-    variables: Mapping[str, str] = MappingProxyType({}),
-) -> Environment:
+def read_environment(order: Order, framework: Framework, num_threads: int, variables: Mapping[str, str]) -> Environment:
     """Return everything that is known about this process's machine, libraries and switches.
 
-    `node`: the machine's name, where the host name is the container's. `variables`: those set from outside that can
-    change a time.
+    `variables`: those set from outside that can change a time.
     """
+    cell = order.cell
     on_gpu = cell.device == "gpu"
     return Environment(
-        hostname=node or socket.gethostname(),
+        hostname=order.node or socket.gethostname(),  # in a container its own
         kernel=platform.release(),
         python_version=platform.python_version(),
         cpu_model=read_cpu_model(),
@@ -173,6 +164,6 @@ def read_environment(
         },
         settings={**framework.settings, **variables},
         gpus=read_gpus(cell.num_gpus, framework.cuda_version, framework.cudnn_version) if on_gpu else (),
-        image=image,
-        git_revision=git_revision,
+        image=order.image,
+        git_revision=order.git_revision,
     )

@@ -22,6 +22,7 @@ from bench.probes.cpu import (
     list_cgroups,
     list_own_pids,
     parse_cpu_list,
+    parse_cpuinfo,
     read_affinity,
 )
 
@@ -90,8 +91,7 @@ def _read_bytes(names: Collection[str], membership: Path, root: Path) -> Iterato
 
 
 def _read_kibibytes(path: str, key: str) -> int:
-    fields = dict(line.split(":", 1) for line in Path(path).read_text().splitlines() if ":" in line)
-    return int(fields[key].split()[0]) * 1024
+    return int(parse_cpuinfo(Path(path).read_text())[key].split()[0]) * 1024
 
 
 CACHE_MULTIPLE = 4

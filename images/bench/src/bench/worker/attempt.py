@@ -196,23 +196,13 @@ class Attempt:
             raise
         self._phases = self._phases.model_copy(update={"build_seconds": perf_counter() - start})
         # Again: building decides on settings, and some versions are known only with a context on the GPU.
-        self._environment = self._read_environment(framework)
+        self._environment = read_environment(self._order, framework, self._num_threads, self._variables)
         return workload
 
     def _try_environment(self, framework: Framework) -> None:
         """Read the environment as far as it is known before a GPU was used; note where it cannot be."""
-        self._environment = self._probes.run("environment", self._environment, self._read_environment, framework)
-
-    def _read_environment(self, framework: Framework) -> Environment:
-        return read_environment(
-            self._cell,
-            framework,
-            self._num_threads,
-            image=self._order.image,
-            git_revision=self._order.git_revision,
-            node=self._order.node,
-            variables=self._variables,
-        )
+        given = (self._order, framework, self._num_threads, self._variables)
+        self._environment = self._probes.run("environment", self._environment, read_environment, *given)
 
     def _make_result(self, status: Status, error: Failure | None = None, **fields: Any) -> Result:
         """Return the record; `fields`: those of a Result that only some attempts have.

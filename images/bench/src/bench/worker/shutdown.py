@@ -11,6 +11,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
+from signal import SIG_BLOCK, SIG_UNBLOCK
 
 from bench.exit_codes import EXIT_PREEMPTED, EXIT_SIGINT
 
@@ -45,7 +47,8 @@ class SigtermListener:
             signal.signal(signal.SIGINT, _leave_to_the_thread)
         signal.set_wakeup_fd(writable)
         # SIGTERM ends a data loader's processes as usual, also one that arrives while they are being forked.
-        os.register_at_fork(before=_block_sigterm, after_in_parent=_unblock_sigterm, after_in_child=_restore_sigterm)
+        block, unblock = (partial(signal.pthread_sigmask, how, {signal.SIGTERM}) for how in (SIG_BLOCK, SIG_UNBLOCK))
+        os.register_at_fork(before=block, after_in_parent=unblock, after_in_child=_restore_sigterm)
         threading.Thread(target=self._listen, args=(readable,), name="sigterm", daemon=True).start()
 
     def _listen(self, readable: int) -> None:
@@ -66,15 +69,7 @@ def _restore_sigterm() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is _leave_to_the_thread:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    _unblock_sigterm()
-
-
-def _block_sigterm() -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-
-
-def _unblock_sigterm() -> None:
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    signal.pthread_sigmask(SIG_UNBLOCK, {signal.SIGTERM})
 
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
