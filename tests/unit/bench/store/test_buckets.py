@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 
@@ -17,9 +16,8 @@ import benchmatrix
 from bench.errors import TransientError, UserError
 from bench.store import Store, StoreError, StoreUnreachable
 from s3_server import S3Server
-from store_calls import DEADLINE_SECONDS, Answers, list_calls, serve, wait_until
+from store_calls import DEADLINE_SECONDS, Answers, list_calls, serve
 
-KEY = "runs/r1/run.json"  # of the kind that may be large
 SKEWED = "The difference between the request time and the server&#39;s time exceeds the maximum allowed."  # rclone's
 
 
@@ -228,26 +226,6 @@ def test_the_region_is_that_of_aws_region_before_boto3s_own(
 def test_the_prefix_of_a_bucket_is_part_of_every_object_name(s3_server: S3Server) -> None:
     Store.open(f"s3://{s3_server.bucket}/team/a/").put("x", b"1")
     assert (s3_server.root / s3_server.bucket / "team" / "a" / "x").read_bytes() == b"1"
-
-
-def test_a_put_outlives_a_server_killed_in_the_middle_of_it(s3_server: S3Server) -> None:
-    store = Store.open(f"s3://{s3_server.bucket}")
-    data, bucket = bytes(range(256)) * 250_000, s3_server.root / s3_server.bucket
-    with ThreadPoolExecutor(1) as pool:
-        for _ in range(20):  # until the server is killed before it has the object
-            put = pool.submit(store.put, KEY, data)
-            wait_until(lambda: any(bucket.rglob(".rclone_temp_put_*")) or put.done())  # noqa: B023
-            s3_server.stop()
-            was_cut = not put.done() and not (bucket / KEY).exists()
-            s3_server.start()
-            put.result(DEADLINE_SECONDS)
-            if was_cut:
-                break
-            (bucket / KEY).unlink()
-        else:
-            pytest.fail("all puts were too quick")
-    assert list(store.list_keys("")) == [KEY]
-    assert store.get(KEY) == data
 
 
 def test_a_busy_server_is_asked_again(answers: Answers) -> None:

@@ -177,20 +177,6 @@ def test_probes_that_fail_are_named_and_cost_no_timing(
     assert (result.status, use.window, use.window_seconds, use.memory_used_before_bytes) == ("ok", None, None, 3 * MIB)
 
 
-def test_matrix_products_that_fail_cost_no_timing(attempt_with: Callable[..., Result]) -> None:
-    class NoProducts(StubFramework):
-        def build_workload(self, cell: Cell) -> StubFramework:
-            if cell.model == "matmul":
-                raise RuntimeError("no product")
-            return self
-
-    result = attempt_with(NoProducts(), sampling_seconds=1.0, **TEN_STEPS)
-    failures = [f"matrix product {when} the window: RuntimeError: no product" for when in ("before", "after")]
-    assert (result.status, list(result.probe_failures)) == ("ok", failures)
-    assert result.host_peak is not None
-    assert (result.host_peak.before_flops_per_second, result.host_peak.after_flops_per_second) == (None, None)
-
-
 def test_the_host_of_a_cpu_cell_is_measured_around_the_window_and_its_product_enters_no_peak_of_memory(
     attempt_with: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
