@@ -51,28 +51,15 @@ class RunPlan:
         return sum(result.num_bytes for result in self.results.values())
 
 
-@dataclass(frozen=True, kw_only=True)
-class RemovalPlan:
-    """What is removed from a store."""
+def plan_removal(store: Store, older_than: timedelta, now: datetime) -> tuple[list[RunPlan], Mapping[str, str]]:
+    """Return whose raw results are removed at `now`, of runs in which nothing was written for so long; writes nothing.
 
-    runs: Sequence[RunPlan]
-    """The oldest first."""
-    kept_runs: Mapping[str, str]
-    """Runs old enough that keep their raw results, with the reason."""
-    num_younger: int
-    num_removed_before: int
-    """Runs old enough whose raw results are all gone already."""
-
-
-def plan_removal(store: Store, older_than: timedelta, now: datetime) -> RemovalPlan:
-    """Return whose raw results are removed at `now`: of runs in which nothing was written for so long. Writes nothing.
-
-    StoreError if the store cannot be used.
+    The oldest first; and the runs old enough that keep theirs, with the reason. StoreError if the store cannot be used.
     """
     runs, unreadable = read_runs(store, store.list_run_ids())
     protected = _find_protected_runs(store, runs)
     kept = {run_id: f"its run.json cannot be read ({reason})" for run_id, reason in unreadable.items()}
-    planned, num_younger, num_removed_before = [], 0, 0
+    planned = []
     for run in sorted(runs, key=lambda run: run.created_at):
         objects = list(store.list_objects(results_prefix(run.run_id).removesuffix("results/")))
         # What an earlier removal wrote does not count: an interrupted one goes on.
@@ -80,12 +67,10 @@ def plan_removal(store: Store, older_than: timedelta, now: datetime) -> RemovalP
         times = [found.modified_at for found in objects if not found.key.startswith(own)]
         last_write = max([run.created_at, *filter(None, times)])
         raw = [found for found in objects if found.key.startswith(results_prefix(run.run_id))]
-        if last_write > now - older_than:
-            num_younger += 1
-        elif run.run_id in protected:
+        if last_write > now - older_than or (not raw and run.run_id not in protected):
+            continue
+        if run.run_id in protected:
             kept[run.run_id] = protected[run.run_id]
-        elif not raw:
-            num_removed_before += 1
         elif None in times:
             kept[run.run_id] = "how old it is is not known: the store says no time at which its objects were written"
         elif not _is_over(store, run, objects):
@@ -104,7 +89,7 @@ def plan_removal(store: Store, older_than: timedelta, now: datetime) -> RemovalP
                 )
             else:
                 planned.append(RunPlan(run_id=run.run_id, last_write=last_write, results=removable))
-    return RemovalPlan(runs=planned, kept_runs=kept, num_younger=num_younger, num_removed_before=num_removed_before)
+    return planned, kept
 
 
 def remove_raw_results(store: Store, run: RunPlan, policy: str, now: datetime) -> None:

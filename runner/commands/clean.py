@@ -1,6 +1,6 @@
 """The command `clean`: the Jobs of a run on a cluster, or raw results in a store."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +10,7 @@ from bench.errors import UserError
 from runner.commands.options import CONSOLE, NamespaceOption
 
 if TYPE_CHECKING:
-    from runner.retention import RemovalPlan, RunPlan
+    from runner.retention import RunPlan
 
 USE = (
     "give RUN_ID, --on and --store to delete the Jobs of a run, or --store with --raw-older-than to remove raw results "
@@ -89,27 +89,21 @@ def _clean_store(url: str, older_than: str, *, is_deleted: bool) -> None:
         open_existing_store(url),
     )
     now = datetime.now(UTC)
-    plan = plan_removal(store, age, now)
-    _show_plan(plan, older_than)
-    if plan.runs and not is_deleted:
+    runs, kept = plan_removal(store, age, now)
+    _show_plan(runs, kept)
+    if runs and not is_deleted:
         CONSOLE.print("nothing was deleted; --delete deletes what is shown")
-    for run in plan.runs if is_deleted else ():
+    for run in runs if is_deleted else ():
         remove_raw_results(store, run, f"--raw-older-than {older_than}", now)
         CONSOLE.print(f"deleted: {_describe_run(run)}", soft_wrap=True)
 
 
-def _show_plan(plan: "RemovalPlan", older_than: str) -> None:
-    lines = [f"to delete: {_describe_run(run)}" for run in plan.runs]
-    lines += [f"kept: {run_id}: {reason}" for run_id, reason in plan.kept_runs.items()]
-    if plan.num_younger:
-        lines.append(f"younger than {older_than}: {plan.num_younger} runs")
-    if plan.num_removed_before:
-        lines.append(f"without raw results: {plan.num_removed_before} runs")
-    num_bytes = _format_bytes(sum(run.num_bytes for run in plan.runs))
-    lines.append(
-        f"in all: {sum(len(run.results) for run in plan.runs)} raw results of {len(plan.runs)} runs, {num_bytes}"
-    )
-    if plan.runs:
+def _show_plan(runs: "Sequence[RunPlan]", kept: Mapping[str, str]) -> None:
+    lines = [f"to delete: {_describe_run(run)}" for run in runs]
+    lines += [f"kept: {run_id}: {reason}" for run_id, reason in kept.items()]
+    num_bytes = _format_bytes(sum(run.num_bytes for run in runs))
+    lines.append(f"in all: {sum(len(run.results) for run in runs)} raw results of {len(runs)} runs, {num_bytes}")
+    if runs:
         lines.append("their rows in the data set stay, and so do plans, placements and reports")
     for line in lines:
         CONSOLE.print(line, soft_wrap=True)

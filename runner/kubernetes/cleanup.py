@@ -1,5 +1,6 @@
 """Cancel a run and delete its Jobs, with the pods that `kubectl delete job --cascade=orphan` left; results stay."""
 
+import json
 import socket
 import time
 from collections.abc import Sequence
@@ -9,10 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from pydantic import AwareDatetime
-
 from bench.errors import UserError
-from bench.schema import Document
 from bench.store import Store, cancelled_key, cancelled_prefix, confirmation_run_id
 from runner.kubernetes.connection import Connection, delete_exactly
 from runner.kubernetes.names import POOL_LABEL, select_run
@@ -33,20 +31,11 @@ class RunCancelled(Exception):  # noqa: N818  (an answer rather than an error)
     """Is raised in the runner after somebody cancelled its run with `benchmatrix cancel`."""
 
 
-class Cancellation(Document):
-    """The content of a mark, for people: a runner only checks whether there is one."""
-
-    run_id: str
-    cancelled_at: AwareDatetime
-    hostname: str
-    user: str
-
-
 def leave_mark(store: Store, run_id: str) -> None:
-    document = Cancellation(
-        run_id=run_id, cancelled_at=datetime.now(UTC), hostname=socket.gethostname(), user=read_user_name()
-    )
-    store.put(cancelled_key(run_id, uuid4().hex), document.to_json(), retry_seconds=0)  # somebody is waiting
+    """Leave a mark. What it says is for people: a runner only checks whether there is one."""
+    said = {"run_id": run_id, "cancelled_at": str(datetime.now(UTC)), "hostname": socket.gethostname()}
+    mark = json.dumps(said | {"user": read_user_name()}).encode()
+    store.put(cancelled_key(run_id, uuid4().hex), mark, retry_seconds=0)  # somebody is waiting
 
 
 def list_marks(store: Store, run_id: str) -> frozenset[str]:

@@ -144,10 +144,9 @@ class Submission:
             self.add([tracked])
 
     def requeue(self, tracked: TrackedJob) -> None:
-        self.run.jobs.move(tracked, "to-submit")
         seconds = min(MIN_REQUEUE_SECONDS * 2**tracked.num_withdrawn, MAX_REQUEUE_SECONDS)
         tracked.num_withdrawn += 1
-        self.run.dispatcher.call_later(seconds, partial(self._add_after_pause, tracked))
+        self.retry(tracked, seconds)
 
     @property
     def is_budget_spent(self) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +16,7 @@ from bench.store import LATEST_RUN_KEY, Store, StoreError, cancelled_key, report
 from bench.store.documents import read_raw_removals
 from collector.results.load import load_run
 from factories import make_validity, put_documents
-from runner.retention import RemovalPlan, plan_removal, remove_raw_results
+from runner.retention import RunPlan, plan_removal, remove_raw_results
 from runner.runs import Retries
 from s3_server import S3Server
 from stored_runs import (
@@ -51,17 +51,18 @@ def old(store: Store) -> Run:
     return put_run(store, "ab12")
 
 
-def plan(store: Store, now: datetime = LATER) -> RemovalPlan:
+def plan(store: Store, now: datetime = LATER) -> tuple[list[RunPlan], Mapping[str, str]]:
+    """Return whose raw results are removed, and the runs that keep theirs, with the reason."""
     return plan_removal(store, timedelta(days=90), now)
 
 
 def remove(store: Store) -> None:
-    for run in plan(store).runs:
+    for run in plan(store)[0]:
         remove_raw_results(store, run, POLICY, LATER)
 
 
 def list_planned(store: Store) -> set[str]:
-    return {run.run_id for run in plan(store).runs}
+    return {run.run_id for run in plan(store)[0]}
 
 
 def list_raw(store: Store, run: Run) -> list[str]:
@@ -80,7 +81,7 @@ def test_rows_and_status_stay_without_the_raw_results(
     run = put_run(store, "ab12")
     others = [key for key in store.list_keys("") if not key.startswith(results_prefix(run.run_id))]
     before = load_run(store, run.run_id)
-    (planned,) = plan(store).runs
+    (planned,) = plan(store)[0]
     assert planned.num_bytes == sum(found.num_bytes for found in store.list_objects(results_prefix(run.run_id)))
 
     remove(store)
@@ -91,7 +92,7 @@ def test_rows_and_status_stay_without_the_raw_results(
     (removal,) = read_raw_removals(store, run.run_id)
     assert (removal.at, removal.policy) == (LATER, POLICY)
     assert set(others) < set(store.list_keys(""))
-    assert plan(store).num_removed_before == 1
+    assert plan(store)[0] == []
     after = load_run(store, run.run_id, writes_tables=True)
     pd.testing.assert_frame_equal(after.results, before.results)
     pd.testing.assert_frame_equal(after.samples, before.samples)
@@ -149,7 +150,7 @@ def test_a_run_with_a_raw_result_that_the_data_set_does_not_hold_stays(store: St
         store.put(f"{results_prefix(old.run_id)}notes.txt", b"mine")
     there = list_raw(store, old)
 
-    assert "raw results are not in the data set as they are now" in plan(store).kept_runs[old.run_id]
+    assert "raw results are not in the data set as they are now" in plan(store)[1][old.run_id]
     remove(store)
     assert list_raw(store, old) == there
 
@@ -160,7 +161,7 @@ def test_the_newest_run_and_the_one_of_the_newest_report_stay(store: Store, old:
     store.put(LATEST_RUN_KEY, old.to_json())
 
     assert list_planned(store) == {third.run_id}
-    assert plan(store).kept_runs == {old.run_id: "latest/run.json names it", NEWEST: "the newest run"}
+    assert plan(store)[1] == {old.run_id: "latest/run.json names it", NEWEST: "the newest run"}
 
     store.put(LATEST_RUN_KEY, old.to_json()[:100])
     with pytest.raises(UserError, match=r"latest/run\.json: which run the newest report is of cannot be read"):
@@ -171,7 +172,7 @@ def test_runs_of_a_change_that_is_not_decided_stay(store: Store, old: Run) -> No
     other = put_run(store, "cd34")
     named = {"night_run_id": old.run_id, "first_run_id": old.run_id, "confirmation_run_id": other.run_id}
     store.put(SUSPICION, json.dumps(named).encode())
-    assert plan(store).kept_runs[old.run_id] == "a change that is not decided is about it"
+    assert plan(store)[1][old.run_id] == "a change that is not decided is about it"
     assert list_planned(store) == set()
 
     store.put(DECISION, b"{}")
@@ -188,7 +189,7 @@ def test_runs_of_a_change_that_is_not_decided_stay(store: Store, old: Run) -> No
 def test_a_run_that_lacks_repeats_stays_until_it_is_known_to_be_over(store: Store, old: Run, how: str) -> None:
     half = put_run(store, "cd34", results=1)
     assert list_planned(store) == {old.run_id}
-    assert plan(store).kept_runs[half.run_id].startswith("it may go on: ")
+    assert plan(store)[1][half.run_id].startswith("it may go on: ")
 
     store.put(cancelled_key(half.run_id, "c1") if how == "cancelled" else report_key(half.run_id), b"{}")
     assert list_planned(store) == {old.run_id, half.run_id}
@@ -196,9 +197,9 @@ def test_a_run_that_lacks_repeats_stays_until_it_is_known_to_be_over(store: Stor
 
 def test_age_counts_from_the_last_object_that_was_written(store: Store, old: Run) -> None:
     written = max(filter(None, (found.modified_at for found in store.list_objects(f"runs/{old.run_id}/"))))
-    assert plan(store, written + timedelta(days=89)).num_younger == 2
-    assert len(plan(store, written + timedelta(days=91)).runs) == 1
+    assert plan(store, written + timedelta(days=89))[0] == []
+    assert len(plan(store, written + timedelta(days=91))[0]) == 1
 
     # A file whose time is 1970 stands for a server that knows none.
     os.utime(Path(store.url.removeprefix("file://")) / list_raw(store, old)[0], (0, 0))
-    assert plan(store).kept_runs[old.run_id].startswith("how old it is is not known")
+    assert plan(store)[1][old.run_id].startswith("how old it is is not known")

@@ -56,7 +56,7 @@ def test_it_deletes_what_is_shown_and_status_says_so(call_main: CallMain, worksp
     assert "2 raw results removed on " in out
     assert "their rows were in the data set then" in out
     code, out, _ = call_main("clean", *OPTIONS, "--delete")
-    assert (code, "without raw results: 1 runs" in out) == (0, True)
+    assert (code, "in all: 0 raw results of 0 runs" in out) == (0, True)
 
 
 @pytest.mark.parametrize(
