@@ -24,7 +24,7 @@ from runner.profiles.model import NodePools, Profile
 # The nodes that can hold a pod, and why others cannot.
 #
 # The conditions are those of the scheduler's plugins TaintToleration, NodeAffinity and NodeResourcesFit, on empty
-# nodes: what runs there now will end, but pods of DaemonSets stay. Nodes that are cordoned or not ready have taints.
+# nodes: what runs there now will end. Nodes that are cordoned or not ready have taints.
 # https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
 
 # https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/: effects that keep a pod away
@@ -32,7 +32,6 @@ KEEPING_AWAY = ("NoSchedule", "NoExecute")
 GIB = 2**30
 BYTES = ("memory", "ephemeral-storage")
 """Resources that are counted in bytes."""
-Resources = Mapping[str, Decimal]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,44 +41,30 @@ class NodeStatus:
     name: str
     labels: Mapping[str, str]
     taints: tuple[Mapping[str, str], ...]
-    free: Resources
-    """Allocatable less what pods of DaemonSets request; bytes, cores, GPUs."""
+    allocatable: Mapping[str, Decimal]
+    """Bytes, cores, GPUs."""
 
     @property
     def kind(self) -> str:
         """Instance type and what it has for cells."""
-        parts = [f"{float(self.free.get('cpu', 0)):.3g} CPUs"]
-        parts.append(f"{float(self.free.get('memory', 0)) / GIB:.3g} GiB")
-        parts += [f"{amount} {name}" for name, amount in sorted(self.free.items()) if "/" in name and amount]
+        parts = [f"{float(self.allocatable.get('cpu', 0)):.3g} CPUs"]
+        parts.append(f"{float(self.allocatable.get('memory', 0)) / GIB:.3g} GiB")
+        parts += [f"{amount} {name}" for name, amount in sorted(self.allocatable.items()) if "/" in name and amount]
         return f"{self.labels.get(INSTANCE_TYPE, 'no instance type')}, {', '.join(parts)}"
 
 
-def read_node_status(node: Mapping[str, Any], taken: Resources) -> NodeStatus:
-    """Return what matters of a node. `taken`: what pods of DaemonSets request there."""
-    spec, status = node.get("spec", {}), node.get("status", {})
-    allocatable = {name: read_quantity(amount) for name, amount in status.get("allocatable", {}).items()}
+def read_node_status(node: Mapping[str, Any]) -> NodeStatus:
+    allocatable = node.get("status", {}).get("allocatable", {})
     return NodeStatus(
         name=node["metadata"]["name"],
         labels=node["metadata"].get("labels", {}),
-        taints=tuple(spec.get("taints", ())),
-        free={name: amount - taken.get(name, Decimal(0)) for name, amount in allocatable.items()},
+        taints=tuple(node.get("spec", {}).get("taints", ())),
+        allocatable={name: read_quantity(amount) for name, amount in allocatable.items()},
     )
 
 
-def count_daemon_requests(pods: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Decimal]]:
-    """Add up what the pods of DaemonSets request; return it by the name of the node, and of the resource."""
-    taken: defaultdict[str, defaultdict[str, Decimal]] = defaultdict(lambda: defaultdict(Decimal))
-    for pod in pods:
-        owners = pod["metadata"].get("ownerReferences", ())
-        node = pod["spec"].get("nodeName")
-        if node and any(owner["kind"] == "DaemonSet" for owner in owners):
-            for name, amount in sum_requests(pod["spec"]).items():
-                taken[node][name] += amount
-    return {node: dict(amounts) for node, amounts in taken.items()}
-
-
 def fit_pod(spec: Mapping[str, Any], nodes: Sequence[NodeStatus]) -> dict[str, list[NodeStatus]]:
-    """Return the nodes by why they could not hold a pod if nothing but DaemonSets ran there; empty: they could."""
+    """Return the nodes by why they could not hold a pod if nothing ran there; empty: they could."""
     groups: defaultdict[str, list[NodeStatus]] = defaultdict(list)
     for node in nodes:
         groups[", ".join(list_misfits(spec, node))].append(node)
@@ -105,7 +90,7 @@ def list_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[str]:
             yield f"taint {taint['key']}{value}:{taint['effect']} is not tolerated"
     yield from list_label_misfits(spec, node)
     for name, amount in sum_requests(spec).items():
-        free = node.free.get(name, Decimal(0))
+        free = node.allocatable.get(name, Decimal(0))
         if free < amount:
             there = format_amount(name, free) if free > 0 else "none"
             yield f"{name}: {format_amount(name, amount)} wanted, {there} there"
@@ -230,9 +215,9 @@ class PoolCapacity:
 
     def _count_nodes(self) -> Mapping[str, int] | None:
         """Return by kind of nodes how many cells they hold; None if the nodes cannot be listed."""
-        read = partial(read_node_status, taken={})
+        read, patience = read_node_status, SHORT_PATIENCE_SECONDS
         try:
-            nodes = self.run.connection.read_items("/api/v1/nodes", read, patience_seconds=SHORT_PATIENCE_SECONDS)
+            nodes = self.run.connection.read_items("/api/v1/nodes", read, patience_seconds=patience)
         except ApiError:
             return None
         return {kind: count_cells(pods, nodes) for (_, kind), pods in self._pods.items()}
@@ -274,7 +259,9 @@ def count_cells(pods: Sequence[Mapping[str, Any]], nodes: Sequence[NodeStatus]) 
     for pod in pods:
         requests = {name: amount for name, amount in sum_requests(pod).items() if amount}
         fitting = fit_pod(pod, nodes).get("", ())
-        counts.append(sum(min(int(node.free[name] // amount) for name, amount in requests.items()) for node in fitting))
+        counts.append(
+            sum(min(int(node.allocatable[name] // amount) for name, amount in requests.items()) for node in fitting)
+        )
     return max(counts)
 
 

@@ -18,7 +18,6 @@ from collector.units import join_some
 from runner.images import locate_requirements
 from runner.kubernetes.capacity import (
     NodeStatus,
-    count_daemon_requests,
     describe_fit,
     find_api_version,
     fit_pod,
@@ -369,13 +368,7 @@ DRA = "/apis/resource.k8s.io/v1"
 
 
 def check_nodes(subject: Subject) -> Iterator[Finding]:
-    listed = subject.connection.list_items("/api/v1/nodes")
-    pods: list[JsonObject] = []
-    with suppress(ApiError):  # who may not list the pods of others learns of whole nodes
-        ended = "status.phase!=Succeeded,status.phase!=Failed"
-        pods = subject.connection.list_items("/api/v1/pods", fieldSelector=ended)
-    taken = count_daemon_requests(pods)
-    nodes = [read_node_status(node, taken.get(node["metadata"]["name"], {})) for node in listed]
+    nodes = subject.connection.read_items("/api/v1/nodes", read_node_status)
     autoscaler = _find_autoscaler(subject.connection)
     for kind in subject.places:
         groups = fit_pod(kind.pod_spec, nodes)

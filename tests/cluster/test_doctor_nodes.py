@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from doctor_calls import N2, PROFILE, T4, TAINT, Examine, list_states
 from runs import make_cells, make_profile, wait_for
 
 from bench.schema import PlannedCell
-from runner.kubernetes.capacity import count_daemon_requests, fit_pod, list_misfits, read_node_status
+from runner.kubernetes.capacity import list_misfits, read_node_status
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.names import JobKey
 from runner.kubernetes.rendering import JobRenderer
@@ -132,24 +131,9 @@ def test_the_scheduler_judges_each_node_as_doctor_does(
 
     by_scheduler = wait_for(list_judged, "the scheduler")
 
-    nodes = [read_node_status(connection.get_object(f"/api/v1/nodes/{name}"), {}) for name in names]
+    nodes = [read_node_status(connection.get_object(f"/api/v1/nodes/{name}")) for name in names]
     assert {node.name: not list(list_misfits(spec, node)) for node in nodes} == by_scheduler
     assert set(by_scheduler.values()) == {True, False}
-
-
-def test_pods_of_daemon_sets_take_their_part_of_a_node() -> None:
-    def make_pod(owner: str, cpu: str) -> dict[str, Any]:
-        container = {"resources": {"requests": {"cpu": cpu}}}
-        metadata = {"ownerReferences": [{"kind": owner}]}
-        return {"metadata": metadata, "spec": {"nodeName": "n", "containers": [container, container]}}
-
-    taken = count_daemon_requests([make_pod("DaemonSet", "300m"), make_pod("Job", "3"), make_pod("DaemonSet", "100m")])
-    status = {"allocatable": {"cpu": "3920m"}, "conditions": [{"type": "Ready", "status": "True"}]}
-    node = read_node_status({"metadata": {"name": "n"}, "status": status}, taken["n"])
-
-    assert node.free["cpu"] == Decimal("3.12")
-    spec = {"containers": [{"resources": {"requests": {"cpu": "3.5"}}}]}
-    assert fit_pod(spec, [node]) == {"cpu: 3.5 wanted, 3.12 there": [node]}
 
 
 def test_claims_need_a_class_devices_and_templates(

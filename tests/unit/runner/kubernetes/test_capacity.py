@@ -35,7 +35,7 @@ def make_node(name: str, cpu: int, *taints: str, **labels: str) -> NodeStatus:
     keeping_away = [{"key": key, "effect": "NoSchedule"} for key in taints]
     metadata = {"name": name, "labels": labels}
     status = {"allocatable": {"cpu": str(cpu)}}
-    return read_node_status({"metadata": metadata, "spec": {"taints": keeping_away}, "status": status}, taken={})
+    return read_node_status({"metadata": metadata, "spec": {"taints": keeping_away}, "status": status})
 
 
 @pytest.mark.parametrize(
