@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal
 from http import HTTPStatus
 from typing import Any, Literal
 
@@ -21,11 +20,9 @@ from runner.kubernetes.capacity import (
     describe_fit,
     find_api_version,
     fit_pod,
-    format_amount,
     list_label_misfits,
     read_inactivity,
     read_node_status,
-    sum_requests,
 )
 from runner.kubernetes.connection import ApiError, BusyError, Connection, JsonObject, decode_answer
 from runner.kubernetes.names import JobKey
@@ -456,41 +453,10 @@ def check_queue(subject: Subject) -> Iterator[Finding]:
         hint = "have an administrator make one (docs/kubernetes.md has an example), or name another with --queue"
         yield Finding("queue", "failed", f"namespace {subject.namespace} has no LocalQueue {queue}", hint)
         return
-    name = local["spec"]["clusterQueue"]
-    shared = subject.connection.find_object(f"/apis/{version}/clusterqueues/{name}")
-    called = {"queue": f"LocalQueue {queue} of ClusterQueue {name}", "cluster queue": name}
-    for (check, words), found in zip(called.items(), (local, shared), strict=True):
-        inactive = read_inactivity(found) if found else "it is not there"
-        hint = "no Job of it starts until its owner has put that right"
-        yield judge(check, f"{words} is active ({version})", inactive and f"{words}: {inactive}", hint)
-    if shared is not None:
-        yield from (_check_quota(kind, shared) for kind in subject.places)
-
-
-def _check_quota(kind: CellKind, cluster_queue: Mapping[str, Any]) -> Finding:
-    """Compare what one cell requests with the quota that the queue has in all its flavours together."""
-    spec, name = cluster_queue["spec"], cluster_queue["metadata"]["name"]
-    quotas: defaultdict[str, Decimal] = defaultdict(Decimal)
-    for group in spec.get("resourceGroups") or ():
-        for resource in (resource for flavor in group["flavors"] for resource in flavor["resources"]):
-            quotas[resource["name"]] += read_quantity(resource["nominalQuota"])
-    requests = {resource: amount for resource, amount in sum_requests(kind.pod_spec).items() if amount}
-    details = tuple(
-        f"{key}: {format_amount(key, amount)} wanted, {format_amount(key, quotas[key])} is its quota"
-        if key in quotas
-        else f"it covers no {key}"
-        for key, amount in requests.items()
-        if key not in quotas or quotas[key] < amount
-    )
-    check = f"queue for cells on {kind.place}"
-    if not details:
-        message = f"ClusterQueue {name} has the quota for one; labels and taints of its flavours are not compared"
-        return Finding(check, "ok", message)
-    hint = "add what is missing to its resourceGroups: a resource, or quota"
-    if (spec.get("cohortName") or spec.get("cohort")) and requests.keys() <= quotas.keys():  # v1beta2, v1beta1
-        message = f"ClusterQueue {name} admits one only with quota that its cohort lends"
-        return Finding(check, "warning", message, f"see that the cohort has so much, or {hint}", details)
-    return Finding(check, "failed", f"ClusterQueue {name} never admits one", hint, details)
+    inactive = read_inactivity(local)
+    words = f"LocalQueue {queue} of ClusterQueue {local['spec']['clusterQueue']}"
+    hint = "no Job of it starts until its owner has put that right"
+    yield judge("queue", f"{words} is active ({version})", inactive and f"{words}: {inactive}", hint)
 
 
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")

@@ -76,8 +76,7 @@ QUEUE_PERMISSIONS = (
     Permission("kueue.x-k8s.io", "workloads", ("list",), "say why Kueue has not started a Job"),
     Permission("kueue.x-k8s.io", "localqueues", ("get",), "say whether a queue is there and active"),
 )
-"""What a run with a queue asks for and can do without. `doctor` reads ClusterQueues and ResourceFlavors besides, which
-are in no namespace, so that no Role can allow it."""
+"""What a run with a queue asks for and can do without."""
 
 
 # Whether the user may do that: asked first, so that a command is refused before it has changed anything.

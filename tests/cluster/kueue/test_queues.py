@@ -18,7 +18,6 @@ from kueue_controller import KueueController
 from runner.kubernetes.rendering import MANIFESTS
 
 ROOMY = {"cpu": "100", "memory": "1Ti", "ephemeral-storage": "10Ti", "nvidia.com/gpu": "8"}
-CPU_CHECK, GPU_CHECK = "queue for cells on the CPU", "queue for cells on 1 GPU"
 
 
 @pytest.fixture
@@ -56,30 +55,19 @@ def test_the_documented_queue_admits_cells_of_both_pools(
     setup = make_setup(cells, profile=make_profile(namespace, "gke"), queue="nightly")
     setup.measure()
 
-    for check in ("queue", "cluster queue", CPU_CHECK, GPU_CHECK):
-        assert (check, findings[check]["state"]) == (check, "ok")
+    assert findings["queue"]["state"] == "ok"
     assert [result.status for result in setup.observed.results] == ["ok", "ok"]
 
 
 def test_doctor_finds_what_keeps_cells_in_the_queue(
     queues: Queues, examine: Examine, control_plane: ControlPlane, namespace: str
 ) -> None:
-    flavor = queues.add_flavor()
-    held = queues.add("held", {flavor: ROOMY | {"cpu": "2"}}, stopPolicy="Hold", cohort=namespace)
-    narrow = queues.add("narrow", {flavor: {key: ROOMY[key] for key in ("cpu", "memory")} | {"memory": "0"}})
+    held = queues.add("held", {queues.add_flavor(): ROOMY}, stopPolicy="Hold")
     queues.await_condition("held", "False")
 
     _, findings = examine("--queue", "held")
-    assert findings["queue"]["state"] == findings["cluster queue"]["state"] == "failed"
-    assert findings["cluster queue"]["message"] == f"{held}: it is stopped (stopPolicy Hold)"
-    assert (findings[CPU_CHECK]["state"], findings[CPU_CHECK]["details"]) == (
-        "warning", ["cpu: 4 wanted, 2 is its quota"]
-    )  # fmt: skip
-
-    _, findings = examine("--queue", "narrow")
-    assert findings[GPU_CHECK]["message"] == f"ClusterQueue {narrow} never admits one"
-    assert "it covers no nvidia.com/gpu" in findings[GPU_CHECK]["details"]
-    assert "memory: 10 GiB wanted, 0 GiB is its quota" in findings[GPU_CHECK]["details"]
+    assert findings["queue"]["state"] == "failed"
+    assert findings["queue"]["message"].startswith(f"LocalQueue held of ClusterQueue {held}: it is not active: ")
 
     _, findings = examine("--queue", "missing")
     assert findings["queue"]["message"] == f"namespace {namespace} has no LocalQueue missing"
