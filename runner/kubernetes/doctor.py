@@ -108,11 +108,6 @@ class Subject:
     def namespace(self) -> str:
         return self.profile.namespace
 
-    @property
-    def places(self) -> Iterable[CellKind]:
-        """One kind of those that run on the same nodes."""
-        return {kind.place: kind for kind in self.kinds}.values()
-
 
 def check_object(subject: Subject, check: str, path: str, name: str, hint: str) -> Finding:
     """Return whether the object is there; `hint`: how to make it."""
@@ -367,7 +362,7 @@ DRA = "/apis/resource.k8s.io/v1"
 def check_nodes(subject: Subject) -> Iterator[Finding]:
     nodes = subject.connection.read_items("/api/v1/nodes", read_node_status)
     autoscaler = _find_autoscaler(subject.connection)
-    for kind in subject.places:
+    for kind in {each.place: each for each in subject.kinds}.values():  # one of those that run on the same nodes
         groups = fit_pod(kind.pod_spec, nodes)
         num_fitting, details = len(groups.get("", ())), describe_fit(groups)
         check = f"nodes for cells on {kind.place}"
