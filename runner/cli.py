@@ -103,7 +103,7 @@ _add(compare, READ, """
     compare RUN_A RUN_B --floor 5 --markdown --output compare.md  # fail a pipeline if it got slower
 """)  # fmt: skip
 _add(audit, READ, """
-    audit --list  # list the tables that come with the tool
+    audit  # list the tables that come with the tool
     audit nvidia-t4-resnet50  # one of them, by arithmetic alone
     audit mine.csv --run RUN_ID --output audit.md  # your own table, against a run of yours
 """)  # fmt: skip

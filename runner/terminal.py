@@ -5,6 +5,7 @@ three functions on their way to a terminal: `join_printable`, `replace_unprintab
 `escape_unprintable`, for documents.
 """
 
+import json
 import os
 import re
 import sys
@@ -72,14 +73,7 @@ def replace_unprintable(text: str) -> str:
 
 def escape_unprintable(text: str) -> str:
     """Return a document with escapes as JSON has them for what is unprintable; one in JSON says the same."""
-    return text if text.isprintable() else "".join(map(_escape, text))
-
-
-def _escape(letter: str) -> str:
-    if letter.isprintable() or letter in "\n\t":
-        return letter
-    units = letter.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    return "".join(one if one.isprintable() or one in "\n\t" else json.dumps(one)[1:-1] for one in text)
 
 
 def hide_credentials(text: str) -> str:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.errors import UserError
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
@@ -25,7 +24,10 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
 def audit(
     table: Annotated[
         str | None,
-        typer.Argument(metavar="TABLE", help="A YAML or CSV file (see docs/audit.md), or a table of --list."),
+        typer.Argument(
+            metavar="TABLE",
+            help="A YAML or CSV file (see docs/audit.md), or the name of a shipped table; default: list these.",
+        ),
     ] = None,
     run_ids: Annotated[
         list[str] | None,
@@ -36,7 +38,6 @@ def audit(
         Path | None, typer.Option("--output", metavar="FILE", help="Write the audit as a page in Markdown.")
     ] = None,
     as_json: JsonOption = False,
-    list_tables: Annotated[bool, typer.Option("--list", help="List the tables that come with the tool.")] = False,
 ) -> None:
     """Hold somebody's table of times or rates against the roofline, and against runs.
 
@@ -52,11 +53,9 @@ def audit(
     from runner.audit_tables import describe_shipped_table, load_table
     from runner.stored_runs import open_existing_store, print_skipped
 
-    if list_tables:
+    if table is None:
         print_shipped({name: describe_shipped_table(name) for name in list_shipped_tables()})
         return
-    if table is None:
-        raise UserError("TABLE is missing; give a YAML or CSV file, or a name that `benchmatrix audit --list` prints")
     loaded = load_table(table)
     collections = load_runs(open_existing_store(store), run_ids) if run_ids else []
     rows = audit_table(loaded, summarize_collections(collections) if collections else None)

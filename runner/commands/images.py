@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from runner.commands.next_steps import say
-from runner.commands.options import CONSOLE
+from runner.commands.options import CONSOLE, make_error_console
 from runner.images import DEFAULT_BASE, LOCAL_REGISTRY, choose_images, make_arguments, name_image
 from runner.terminal import echo
 
@@ -72,7 +71,7 @@ def push(
         for image in images:
             echo(name_image(registry, image, arguments))
         return
-    say(f"pushing {len(images)} images to {registry}: the frameworks' have gigabytes")
+    make_error_console().print(f"pushing {len(images)} images to {registry}: the frameworks' have gigabytes")
     for place, values in zip(
         ("your profile", "the chart's values"), push_images(registry, images, arguments), strict=True
     ):

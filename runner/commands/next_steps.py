@@ -11,16 +11,11 @@ if TYPE_CHECKING:  # a shell that completes options waits for what is imported h
     from bench.schema import Run
 
 
-def say(text: str) -> None:
-    """Print a line in dim letters to stderr, if that is a terminal."""
+def say_next(*commands: str) -> None:
+    """Print what to do next in dim letters to stderr, if that is a terminal."""
     console = make_error_console()
     if console.is_terminal:
-        console.print(text, style="dim", soft_wrap=True)
-
-
-def say_next(*commands: str) -> None:
-    """Print what to do next, as `say` does."""
-    say(f"next: {'; or '.join(commands)}")
+        console.print(f"next: {'; or '.join(commands)}", style="dim", soft_wrap=True)
 
 
 def format_place(on: str, profile: str | None, namespace: str | None, queue: str | None = None) -> str:

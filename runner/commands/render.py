@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.next_steps import say_next
 from runner.commands.options import (
     JsonLinesOption,
     MachinesOption,
@@ -82,7 +81,6 @@ def render(
             _print_estimate(
                 plan_run(loaded, lambda _: None, run_id=loaded.name), earlier, find_pool_prices(None, machines, prices)
             )
-            say_next(f"benchmatrix run {matrix}")
         return
     chosen = _choose_profile(on, profile, namespace)
     from runner.kubernetes.setup import write_manifests

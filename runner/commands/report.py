@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 import typer
 
 from bench.errors import UserError
-from runner.commands.next_steps import say, say_next
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
@@ -124,13 +123,11 @@ def report(
         check_figure_path(output)
     opened = open_existing_store(store)
     loaded_prices = load_prices(prices)
-    say(f"reading {'all runs' if site else run_id or 'the newest run'} from {store}")
     if site is not None:
         from runner.reporting import write_site
 
         path = write_site(opened, site, loaded_prices, lambda line: CONSOLE.print(line, soft_wrap=True))
         CONSOLE.print(str(path), soft_wrap=True)
-        say_next(f"open {path} in a browser")
         return
     collection = load_collection(opened, run_id, writes_tables=not {"csv", "parquet"}.isdisjoint(wanted))
     if text:
@@ -139,11 +136,8 @@ def report(
         analysis = analyze_run(collection, history=load_history(opened, collection), prices=loaded_prices)
         _write_figure(figure, analysis, output, columns=columns, has_title=title)
     else:
-        paths = list(_write_formats(wanted, opened, collection, loaded_prices, output))
-        for path in paths:
+        for path in _write_formats(wanted, opened, collection, loaded_prices, output):
             CONSOLE.print(str(path), soft_wrap=True)
-        pages = [f"open {path} in a browser" for path in paths if path.suffix == ".html"]
-        say_next(*(pages or ["pandas, DuckDB: docs/tables.md"]), f"benchmatrix compare RUN_A {collection.run.run_id}")
     print_notices(opened, collection, CONSOLE)
 
 

@@ -400,14 +400,9 @@ class Profile(Document):
         return self
 
     @model_validator(mode="after")
-    def _check_labels(self) -> Self:
-        own = sorted(OWN_LABELS & self.labels.keys())
-        if own:
+    def _check_additions(self) -> Self:
+        if own := sorted(OWN_LABELS & self.labels.keys()):
             raise ValueError(f"labels: {own[0]} is set by the tool; take another key")
-        return self
-
-    @model_validator(mode="after")
-    def _check_environment(self) -> Self:
         for name, value in self.environment.items():
             if reason := explain_secret_variable(name, value):
                 raise ValueError(f"environment.{name}: {reason}")

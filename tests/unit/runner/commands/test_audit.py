@@ -45,7 +45,7 @@ def test_a_table_is_held_against_runs(call_main: CallMain, workspace: Workspace)
 
 
 def test_shipped_tables_are_listed_and_found_by_name(call_main: CallMain) -> None:
-    code, out, _ = call_main("audit", "--list")
+    code, out, _ = call_main("audit")
     names = [line.partition(":")[0] for line in out.splitlines()]
     assert (code, names) == (0, ["jcjohnson-cnn-benchmarks", "nvidia-t4-resnet50", "study"])
     code, out, _ = call_main("audit", "nvidia-t4-resnet50")
@@ -59,7 +59,6 @@ def test_shipped_tables_are_listed_and_found_by_name(call_main: CallMain) -> Non
         (("mine.csv",), "error: mine.csv:2: rows[0].precision: found the text 'fp23', expected "),
         (("none.csv",), "error: none.csv: there is no such file; "),
         (("nothing",), "error: nothing: is no table; known are "),
-        ((), "error: TABLE is missing; "),
         (("study", "--store", "file://nowhere", "--run", "a"), "error: store file://nowhere: there is no directory "),
     ],
 )
