@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from bench.errors import UserError
-from collector.audit.study import list_shipped_tables, load_study
+from collector.audit.claims import list_shipped_tables, load_study
 from collector.audit.table import AuditTable, TableRow, UnknownDeviceError, find_device
 from runner.yaml_input import Node, Value, YamlError, quote, read_bytes, read_yaml, suggest_word, validate
 

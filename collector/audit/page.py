@@ -7,9 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from collector.audit.claims import ClaimContext, ClaimResult, evaluate_claims, gather_context
+from collector.audit.claims import ClaimContext, ClaimResult, evaluate_claims, gather_context, load_study
 from collector.audit.rows import LARGER_TILE_SAVING, TOLERANCE, WINOGRAD_SAVING, AuditedRow
-from collector.audit.study import load_study
 from collector.audit.table import AuditTable
 from collector.facts import list_facts
 from collector.files import escape_markdown

@@ -24,8 +24,7 @@ def access(
     Simulates the weeks of a lab's users under each alternative and policy; prints waits, slowdowns, samples per user
     and for the money with intervals, and what the answer rests on beside the file.
     """
-    from collector.access.outcomes import tabulate_outcomes
-    from collector.access.page import answer_question, make_tables
+    from collector.access.outcomes import answer_question, make_tables, tabulate_outcomes
     from collector.files import escape_markdown, replace_text
     from collector.tables.table import print_table, write_markdown
     from runner.access_scenarios import SHIPPED, load_scenario

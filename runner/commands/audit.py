@@ -44,9 +44,9 @@ def audit(
     Every row gets its verdict with the arithmetic: possible, implausible without Winograd, impossible, reproduced, not
     reproduced. With runs, `audit study` judges all of the study's claims, on a page of their own.
     """
+    from collector.audit.claims import STUDY_NAME, list_shipped_tables
     from collector.audit.page import describe_claims, make_claims_page, write_audit_json, write_audit_page
     from collector.audit.rows import audit_table
-    from collector.audit.study import STUDY_NAME, list_shipped_tables
     from collector.files import replace_text
     from collector.results.load import load_runs
     from collector.results.summary import summarize_collections

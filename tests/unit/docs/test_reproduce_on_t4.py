@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from bench.schema import Cell
-from collector.audit.study import load_study
+from collector.audit.claims import load_study
 from matrix_files import pick
 from runner.matrix import load_matrix
 from runner.profiles.loading import find_profile

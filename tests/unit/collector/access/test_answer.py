@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from access_scenarios import make_scenario
-from collector.access.outcomes import describe_weeks, tabulate, tabulate_break_even
-from collector.access.page import answer_question
+from collector.access.outcomes import answer_question, describe_weeks, tabulate, tabulate_break_even
 from collector.access.scenario import Choice, Scenario
 
 

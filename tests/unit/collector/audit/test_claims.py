@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from bench.schema import Environment, Framework, Result
-from collector.audit.claims import ClaimResult, evaluate_claims, evaluate_ratio, gather_context
+from collector.audit.claims import ClaimResult, evaluate_claims, evaluate_ratio, gather_context, load_study
 from collector.audit.rows import audit_table
-from collector.audit.study import load_study
 from collector.audit.table import StatedReading
 from collector.forecast.fit import fit_polynomial
 from collector.forecast.series import load_series

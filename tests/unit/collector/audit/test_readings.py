@@ -7,7 +7,7 @@ import pytest
 from bench.models.flops import Layer, convolve, convolve_transposed, count_step_cost, list_discriminator, list_generator
 from bench.registry import Phase
 from bench.schema import Cell
-from collector.audit.study import load_study
+from collector.audit.claims import load_study
 from collector.audit.table import StatedReading
 from factories import make_cell
 

@@ -25,7 +25,7 @@ from collector.forecast.fit import (
     replay_origins,
 )
 from collector.forecast.series import Series, load_series
-from collector.report.forecast_chart import plot_forecast
+from collector.report.charts import plot_forecast
 
 
 def make_yearly(first_year: int, values: list[float], **fields: Any) -> Series:

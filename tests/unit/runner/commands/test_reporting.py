@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from collector.audit.study import load_study
+from collector.audit.claims import load_study
 from factories import make_cell
 from fake_interpreters import read_log
 from two_runs import put_run
