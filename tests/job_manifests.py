@@ -10,14 +10,13 @@ from bench.schema import Cell, PlannedCell
 from factories import make_cell
 from runner.kubernetes.names import JobKey
 from runner.kubernetes.rendering import (
-    JobOwner,
     JobRenderer,
 )
 from runner.profiles import BUILTIN_PROFILES
 from runner.profiles.loading import load_profile
 from runner.profiles.model import Gpus, NodeRequirement, Pool, Profile, Toleration, Volume
 
-OWNER = JobOwner(name="sweep-1", uid="6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1")
+OWNER = "sweep-1/6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1"
 KUBERNETES_VERSION = "1.36"
 RUN_ID, STORE = "mine-1", "s3://bucket/prefix"
 IMAGE = "registry.example/benchmatrix:1"

@@ -240,7 +240,6 @@ def _plan_local_run(options: RunOptions, store: Store) -> LocalRun:
 
 def _plan_cluster_run(options: RunOptions, store: Store) -> "ClusterRun":
     from runner.estimates import price_profile
-    from runner.kubernetes.rendering import JobOwner
     from runner.kubernetes.run import ClusterRun, ClusterTarget
 
     if options.python:
@@ -262,7 +261,7 @@ def _plan_cluster_run(options: RunOptions, store: Store) -> "ClusterRun":
         max_nodes=options.max_nodes,
         max_cost=options.max_cost,
         deadline_seconds=options.deadline,
-        owner=None if options.owner is None else JobOwner.parse(options.owner),
+        owner=options.owner,
     )
 
 

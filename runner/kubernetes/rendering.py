@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import jinja2
 import yaml
@@ -21,7 +20,6 @@ from bench.exit_codes import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES
 from bench.schema import PlannedCell, Run
 from runner.kubernetes.names import (
     JobKey,
-    check_object_name,
     check_option,
     check_queue,
     check_variable_value,
@@ -219,26 +217,6 @@ _UNSAFE = re.compile(r"[^ !#-\[\]-~\xa1-\u1fff\u2030-\ud7ff\uf900-\ufdcf]")
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobOwner:
-    """A Job in the same namespace that owns the Jobs of the cells: they are deleted with it.
-
-    https://kubernetes.io/docs/concepts/architecture/garbage-collection/#owners-dependents
-    """
-
-    name: str
-    uid: str
-
-    @classmethod
-    def parse(cls, text: str) -> "JobOwner":
-        """Return the Job that `NAME/UID` names; raise UserError if the text has another form."""
-        name, _, uid = text.partition("/")
-        try:
-            return cls(name=check_option("--owner", name, check_object_name), uid=str(UUID(uid)))
-        except ValueError as error:
-            raise UserError(f"--owner {text}: found no NAME/UID of a Job; leave it out when you run by hand") from error
-
-
-@dataclass(frozen=True, kw_only=True)
 class JobRenderer:
     """Everything that the Jobs of one run have in common."""
 
@@ -247,8 +225,9 @@ class JobRenderer:
     git_revision: str | None
     queue: str | None = None
     """Kueue's LocalQueue: the Jobs are created suspended, and Kueue starts them. None: they start at once."""
-    owner: JobOwner | None = None
-    """Owner of the Jobs, with which they are deleted. None: they stay until their TTL is over."""
+    owner: str | None = None
+    """NAME/UID of a Job in the same namespace that owns the Jobs, with which they are deleted; None: they stay until
+    their TTL is over. https://kubernetes.io/docs/concepts/architecture/garbage-collection/#owners-dependents"""
     _shapes: dict[tuple[object, ...], tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -295,7 +274,7 @@ class JobRenderer:
             "pool": pool,
             "image": profile.find_image(cell),
             "queue": self.queue,
-            "owner": self.owner,
+            "owner": self.owner and self.owner.partition("/"),
             "store_url": self.store_url,
             "store_label": hash_store(self.store_url),
             "git_revision": self.git_revision,

@@ -20,7 +20,7 @@ from runner.kubernetes.login import find_context
 from runner.kubernetes.names import FINGERPRINT_LABEL, JobKey, select_run
 from runner.kubernetes.nodes import NodesAtFaultError, Placements
 from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, read_pod_status, read_remaining_job
-from runner.kubernetes.rendering import JobOwner, JobRenderer, compute_fingerprint
+from runner.kubernetes.rendering import JobRenderer, compute_fingerprint
 from runner.kubernetes.session import POD_FIELDS, BudgetSpent, ClusterSession, DeadlinePassed
 from runner.kubernetes.setup import RUN_PERMISSIONS, check_permissions
 from runner.kubernetes.tracked_jobs import ClusterObserver, OngoingRun, RunBounds, TrackedJob, warn_once
@@ -82,7 +82,7 @@ class ClusterRun(RunBounds):
     run_id: str | None
     start_new: bool
     retries: Retries
-    owner: JobOwner | None = None
+    owner: str | None = None
     """The Job that the runner itself runs in, if it does."""
 
     def choose_run(self) -> Run:
