@@ -22,7 +22,7 @@ from collector.statistics import (
     estimate_center,
     estimate_ratio,
 )
-from collector.versus.noise import Noise, RunEstimate, assume_noise, estimate_noise, list_differences
+from collector.versus.sides import Noise, RunEstimate, assume_noise, estimate_noise, list_differences
 from collector.versus.verdicts import RatioTest, Verdict, judge
 
 SEED = 20261122

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from collector.nights.detection import EFFECT_FLOOR, find_group_effects, spread_over_cells
-from collector.nights.series import FloatArray
+from collector.nights.detection import EFFECT_FLOOR, FloatArray, find_group_effects, spread_over_cells
 from night_scenarios import STEP, Scenario, draw, make_nights, run_programme
 
 FIRST_LOOK = 10

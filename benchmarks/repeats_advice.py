@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from collector.statistics import Estimate, RepeatVariances, estimate_center, estimate_ratio, measure_variance
-from collector.versus.noise import NONE, Component, assume_noise
+from collector.versus.sides import NONE, Component, assume_noise
 from collector.versus.verdicts import RatioTest, Verdict, count_repeats, judge
 
 SEED = 20261123

@@ -15,10 +15,9 @@ import pandas as pd
 
 from collector.analysis import Analysis
 from collector.cell_words import describe_field, name_sharing, name_size
-from collector.comparisons import FP32
+from collector.comparisons import FP32, Obstacle, estimate_pair, find_obstacle
 from collector.costs.document import CostDocument
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus, find_varying, label_hardware, sort_cells
-from collector.machines import Obstacle, estimate_pair, find_obstacle
 from collector.ratio_words import format_percent
 from collector.results.frames import Row, describe_cell, list_rows
 from collector.statistics import Estimate

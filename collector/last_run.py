@@ -5,8 +5,8 @@ from bench.store import Store
 from collector.results.collection import Collection
 from collector.results.load import load_run
 from collector.versus.comparison import compare_sides
-from collector.versus.noise import load_related_runs, read_other_plans
 from collector.versus.question import CompareDocument, Question, select_runs
+from collector.versus.sides import load_related_runs, read_other_plans
 
 MAX_CELLS = 2000
 """Of a run with more, nothing is compared unasked."""

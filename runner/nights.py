@@ -37,8 +37,7 @@ from bench.store import Store, confirmation_run_id, decision_key, is_confirmatio
 from bench.store.documents import find_future_runs, read_runs
 from collector.changes import ChangeHistory, RecordedChange, read_history
 from collector.files import replace_steering, replace_text
-from collector.nights.detection import MIN_NIGHTS_BEFORE
-from collector.nights.series import READ_COLUMNS, read_nights
+from collector.nights.detection import MIN_NIGHTS_BEFORE, READ_COLUMNS, read_nights
 from collector.nights.suspicions import Confirmation, NightRun, decide, suspect
 from collector.results.frames import WITHOUT_RECORD
 from collector.results.hosts import name_machines

@@ -14,8 +14,8 @@ from runner.terminal import warn_on_stderr
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.results.collection import Collection
-    from collector.versus.noise import RelatedRuns
     from collector.versus.question import CompareDocument, Condition, Question, Selection
+    from collector.versus.sides import RelatedRuns
 
     Compared = tuple[Selection, Selection, Sequence[Collection], RelatedRuns]
     """Both sides, the runs that they select from, and further runs of the same cells, which show the noise."""
@@ -143,8 +143,8 @@ def compare_runs(
 
 def _load_two(url: str, url_b: str | None, run_a: str, named_b: str | None) -> "Compared":
     from collector.results.load import load_run
-    from collector.versus.noise import RelatedRuns, load_related_runs
     from collector.versus.question import select_runs
+    from collector.versus.sides import RelatedRuns, load_related_runs
 
     store_a = open_existing_store(url)
     store_b = store_a if url_b is None else open_existing_store(url_b, "--store-b")
@@ -170,8 +170,8 @@ def _load_selected(
     url: str, named: Sequence[str], patterns: Sequence[str], conditions: Mapping[str, Sequence[str]]
 ) -> "Compared":
     from collector.results.load import load_runs
-    from collector.versus.noise import load_related_runs
     from collector.versus.question import Selection, parse_condition
+    from collector.versus.sides import load_related_runs
 
     if named and patterns:
         raise UserError(f"--run: {' and '.join(named)} is named already; name the runs to select from once")

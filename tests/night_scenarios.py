@@ -9,8 +9,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from collector.nights.detection import Seen, Starts, judge, look_for_changes, measure_alone
-from collector.nights.series import CellNight, FloatArray, Nights, SeriesKey
+from collector.nights.detection import (
+    CellNight,
+    FloatArray,
+    Nights,
+    Seen,
+    SeriesKey,
+    Starts,
+    judge,
+    look_for_changes,
+    measure_alone,
+)
 from factories import make_cell, make_run
 
 STEP = float(np.log(1.05))

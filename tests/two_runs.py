@@ -10,7 +10,6 @@ from bench.schema import Cell, Result
 from bench.store import Store
 from collector.results.load import load_run
 from collector.versus.comparison import compare_sides
-from collector.versus.noise import load_related_runs
 from collector.versus.question import (
     METRICS,
     CellComparison,
@@ -21,6 +20,7 @@ from collector.versus.question import (
     parse_condition,
     select_runs,
 )
+from collector.versus.sides import load_related_runs
 from factories import START, make_cell, make_run, put_documents
 from measured_runs import make_repeats
 

@@ -10,14 +10,17 @@ from bench.store import confirmation_run_id
 from collector.changes import ChangeHistory
 from collector.nights.detection import (
     DECISION_P_VALUE,
+    CellNights,
+    Nights,
     Seen,
+    SeriesKey,
     Starts,
     judge,
     look,
     look_for_changes,
     measure_alone,
+    tabulate_nights,
 )
-from collector.nights.series import CellNights, Nights, SeriesKey, tabulate_nights
 
 MAX_CELLS = 20
 """Suspicions of one night, at the most: the least likely ones by chance. A confirmation has to fit into what is left of

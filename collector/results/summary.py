@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from collector.machines import describe_places
+from collector.comparisons import describe_places
 from collector.results.cell_repeats import (
     CENTER_RATES,
     GROUP,

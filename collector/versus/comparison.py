@@ -11,14 +11,6 @@ from collector.results.frames import CELL_COLUMNS, WITHOUT_RECORD, list_known
 from collector.results.hosts import describe_environment
 from collector.results.load import join_results, unify_centers
 from collector.units import NOT_THERE, count_things
-from collector.versus.noise import (
-    RelatedRuns,
-    RunDifference,
-    estimate_noise,
-    identify_kind,
-    list_differences,
-    list_run_estimates,
-)
 from collector.versus.question import (
     METRICS,
     CompareDocument,
@@ -38,10 +30,16 @@ from collector.versus.sides import (
     CellPair,
     Pairing,
     PoolKey,
+    RelatedRuns,
     Rows,
+    RunDifference,
     describe_other_values,
+    estimate_noise,
+    identify_kind,
     label_cells,
     label_pairs,
+    list_differences,
+    list_run_estimates,
     make_side,
     pair_cells,
 )

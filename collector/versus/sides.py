@@ -1,15 +1,33 @@
-"""Gather what each side measured of a cell, pair the cells of both sides, and compute ratios of cells and groups."""
+"""Pair the cells of two sides, compute ratios of cells and groups, and estimate by how much identical runs differ.
 
-from collections import Counter
-from collections.abc import Sequence, Set
+That difference is the floor below which one between two runs means nothing. Identical runs measured the same cell in
+the same environment, with the same revision of the tool. Repeats of one run share its hour: what the room, the clock
+and the neighbours do to all of them is in no spread between repeats. It shows only in the difference of two runs that
+should not differ. They are looked for among the other runs of the store.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
+from itertools import pairwise
 
+from scipy import special
+
+from bench.errors import TransientError, UserError
+from bench.schema import Run
+from bench.store import Store, is_confirmation
+from bench.store.documents import read_runs
+from collector.comparisons import describe_places, is_confounded
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, add_labels, label_shared
-from collector.machines import describe_places, is_confounded
 from collector.results.cell_repeats import SOUND_VERDICTS
+from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Row, group_rows, is_shared, make_frame
+from collector.results.load import load_run
 from collector.statistics import (
+    CONFIDENCE,
     Estimate,
     Measured,
     combine_estimates,
@@ -18,8 +36,8 @@ from collector.statistics import (
     estimate_center,
     measure,
 )
-from collector.units import count_things
-from collector.versus.question import Metric, describe_value, list_values
+from collector.units import count_things, join_some
+from collector.versus.question import Metric, Source, describe_value, list_values
 
 Rows = Sequence[Row]
 PoolKey = tuple[str, bool, bool]
@@ -62,7 +80,7 @@ class CellSide:
 
     @cached_property
     def row(self) -> Row:
-        """The fields of the cell, and where the repeats that count ran, as `collector.machines` reads them."""
+        """The fields of the cell, and where the repeats that count ran, as `collector.comparisons` reads them."""
         columns = ("machine", "host", "instance_type")
         return self.cell | describe_places(*([row[name] for row in self.counted] for name in columns))
 
@@ -258,3 +276,288 @@ def name_sides(a: Row, b: Row) -> tuple[str, str]:
 
     first, second = (", ".join(name_value(cell, name) for name in differing) for cell in (a, b))
     return (first, second) if differing else ("A", "B")
+
+
+MAX_RUNS = 10
+"""So many other runs are read at the most, the newest first: with ten of them the noise of a run's cells has six
+degrees of freedom or more, and twice as many would make its floor narrower by a tenth only."""
+MAX_NAMED = 5
+DEFAULT_RUN_DEVIATION = 0.03
+"""The standard deviation of the log by which a run shifts a cell, where no identical runs show it: the most of the 1 to
+3 % that nights are taken to differ by (docs/measurement.md, "What identical runs differ by")."""
+DEFAULT_MACHINE_DIFFERENCE = 0.03
+"""The standard deviation of the log of one machine's time over another's of the same kind, where no identical runs
+show it: as in docs/statistics.md, "Machines", for two cards of one model."""
+TWO_SIDED_QUANTILE = float(special.ndtri((1 + CONFIDENCE) / 2))
+RunKind = tuple[str, str, str | None]
+"""cell_id, environment_id, revision: what is equal for identical runs."""
+Variance = tuple[float, float]
+"""A variance of logs with its degrees of freedom."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunEstimate:
+    """The centre of one cell in one run."""
+
+    kind: Hashable
+    """What must be equal for two runs to be identical."""
+    cell_id: str
+    device: str
+    run_id: str
+    started_at: datetime
+    machines: str
+    estimate: Estimate
+    is_shared: bool = False
+    """Whether the cell shared its device with other tenants: its noise is theirs too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunDifference:
+    """By how much one cell differed between two identical runs, one after the other."""
+
+    pool: PoolKey
+    runs: tuple[str, str]
+    cell_id: str
+    log_difference: float
+    repeats: Variance
+    """What the spread between the repeats contributes to the variance of the difference."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Component:
+    """A part of the noise: the variance of the log ratio of two runs of a cell, whose truth is 1."""
+
+    log_variance: float
+    degrees_of_freedom: float | None
+    """None: taken as known."""
+    repeats: Variance = (0.0, 1.0)
+    """The part of it that comes from the spread between repeats, which each comparison knows for itself."""
+
+    @property
+    def excess(self) -> float:
+        """The variance beyond that of the repeats, 0 at least."""
+        return max(0.0, self.log_variance - self.repeats[0])
+
+    @property
+    def excess_error(self) -> float:
+        """Half the variance of the estimate `excess`, for Satterthwaite's formula."""
+        parts = ((self.log_variance, self.degrees_of_freedom), self.repeats)
+        return sum(variance**2 / freedom for variance, freedom in parts if freedom is not None)
+
+    @property
+    def log_floor(self) -> float:
+        """The log ratio that 95 % of pairs of identical runs would stay below, had they very many repeats.
+
+        Where the repeats explain all of their difference, the runs' own share of it is taken to be the standard error
+        with which it is known: it is not 0, only not seen. How well the variance is known does not enter: what is
+        hardly known would make a wide floor, within which anything is the same. The test of a difference allows for it.
+        """
+        return TWO_SIDED_QUANTILE * math.sqrt(max(self.excess, math.sqrt(2 * self.excess_error)))
+
+
+NONE = Component(log_variance=0.0, degrees_of_freedom=None)
+"""Of two sides of the same runs: what a run does to both cancels in their ratio. What it does to one of them is in the
+spread of several runs; of one run it is not known, so what is said is about that run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noise:
+    """By how much identical runs of the cells of one pool differ, and how that is known."""
+
+    source: Source
+    between_runs: Component
+    shared: Component
+    """Of the mean over all cells of two runs."""
+    own: Mapping[str, Component] = field(default_factory=dict)
+    """By cell_id: what that cell's own differences between runs show."""
+    run_ids: tuple[str, ...] = ()
+    num_cells: int = 0
+
+
+def identify_kind(row: Row) -> RunKind:
+    """Return what must be equal for the run of another row to be identical."""
+    return row["cell_id"], row["environment_id"], row["revision"]
+
+
+def list_run_estimates(rows: Rows, metric: Metric, *, include_invalid: bool) -> list[RunEstimate]:
+    """Return the centre of each cell in each environment of each run that has two repeats of it or more."""
+    groups: dict[tuple[str, RunKind], list[Row]] = {}
+    for row in rows:
+        if row["status"] == "ok":
+            groups.setdefault((row["run_id"], identify_kind(row)), []).append(row)
+    sides = (make_side("", group, metric, include_invalid=include_invalid) for group in groups.values())
+    return [
+        RunEstimate(
+            kind=identify_kind(first),
+            cell_id=first["cell_id"],
+            device=first["device"],
+            is_shared=is_shared(first),
+            run_id=first["run_id"],
+            started_at=first["run_started"],
+            machines=side.row["machines"],
+            estimate=side.measured.estimate,
+        )
+        for side in sides
+        if side.problem is None
+        for first in side.counted[:1]
+    ]
+
+
+def list_differences(estimates: Iterable[RunEstimate]) -> list[RunDifference]:
+    """Return the differences between successive identical runs, of cells with at least two repeats in both.
+
+    Successive: a slow drift of the machine over weeks hardly shows in them, and a lasting change shows in one of them.
+    """
+    kinds: defaultdict[Hashable, list[RunEstimate]] = defaultdict(list)
+    for estimate in estimates:
+        if estimate.estimate.log_standard_error is not None:
+            kinds[estimate.kind].append(estimate)
+    differences = []
+    for found in kinds.values():
+        for before, after in pairwise(sorted(found, key=lambda one: (one.started_at, one.run_id))):
+            known = [one.estimate for one in (before, after)]
+            repeats = [((one.log_standard_error or 0.0) ** 2, one.degrees_of_freedom or 1.0) for one in known]
+            differences.append(
+                RunDifference(
+                    pool=(before.device, before.machines == after.machines, before.is_shared),
+                    runs=(before.run_id, after.run_id),
+                    cell_id=before.cell_id,
+                    log_difference=math.log(after.estimate.center / before.estimate.center),
+                    repeats=(sum(variance for variance, _ in repeats), _combine(*repeats)),
+                )
+            )
+    return differences
+
+
+def estimate_noise(differences: Sequence[RunDifference]) -> Noise:
+    """Return the noise that `differences` (of one pool, at least one) show.
+
+    A run shifts all of its cells together and each by itself: of each two runs, the mean difference over the cells
+    shows the one with a single degree of freedom, the spread around it the other. Satterthwaite's formula puts them
+    together. Successive differences share a run, so K of them have 2 K^2 / (3 K - 1) degrees of freedom (J. von
+    Neumann and others, Annals of Mathematical Statistics 12, 1941, 153-162: the mean square successive difference).
+    """
+    by_runs: defaultdict[tuple[str, str], list[RunDifference]] = defaultdict(list)
+    by_cell: defaultdict[str, list[RunDifference]] = defaultdict(list)
+    for difference in differences:
+        by_runs[difference.runs].append(difference)
+        by_cell[difference.cell_id].append(difference)
+    num_pairs = len(by_runs)
+    means = {runs: sum(one.log_difference for one in found) / len(found) for runs, found in by_runs.items()}
+    spreads = sum((one.log_difference - means[one.runs]) ** 2 for one in differences)
+    num_spreads = len(differences) - num_pairs
+    share = sum(1 / len(found) for found in by_runs.values()) / num_pairs
+    shared, shared_freedom = sum(mean**2 for mean in means.values()) / num_pairs, _count_freedom(num_pairs)
+    own = spreads / num_spreads if num_spreads else 0.0
+    repeats = _average_repeats(differences)
+    between = Component(
+        log_variance=shared + own * (1 - share),
+        degrees_of_freedom=_combine((shared, shared_freedom), (own * (1 - share), num_spreads)),
+        repeats=repeats,
+    )
+    return Noise(
+        source="measured",
+        between_runs=between,
+        shared=Component(
+            log_variance=shared, degrees_of_freedom=shared_freedom, repeats=(share * repeats[0], repeats[1])
+        ),
+        own={
+            cell_id: Component(
+                log_variance=sum(one.log_difference**2 for one in found) / len(found),
+                degrees_of_freedom=_count_freedom(len(found)),
+                repeats=_average_repeats(found),
+            )
+            for cell_id, found in by_cell.items()
+        },
+        run_ids=tuple(sorted({run for runs in by_runs for run in runs})),
+        num_cells=len(by_cell),
+    )
+
+
+def assume_noise(*, is_same_machine: bool) -> Noise:
+    """Return the noise of step times where no identical runs show it."""
+    variance = 2 * DEFAULT_RUN_DEVIATION**2 + (0.0 if is_same_machine else DEFAULT_MACHINE_DIFFERENCE**2)
+    return _make_known("default", variance)
+
+
+def take_noise(floor: float) -> Noise:
+    """Return the noise of runs that are said to differ by less than `floor` (0.05: 5 %) in 95 % of the pairs."""
+    return _make_known("given", (math.log1p(floor) / TWO_SIDED_QUANTILE) ** 2)
+
+
+def _make_known(source: Source, variance: float) -> Noise:
+    component = Component(log_variance=variance, degrees_of_freedom=None)
+    return Noise(source=source, between_runs=component, shared=component)
+
+
+def _average_repeats(differences: Sequence[RunDifference]) -> Variance:
+    """Return the mean of what repeats contribute."""
+    parts = [one.repeats for one in differences]
+    return sum(variance for variance, _ in parts) / len(parts), _combine(*parts)
+
+
+def _count_freedom(num_differences: int) -> float:
+    """Return the degrees of freedom of the mean square of successive differences, which share a run."""
+    return 2 * num_differences**2 / (3 * num_differences - 1)
+
+
+def _combine(*parts: Variance) -> float:
+    """Return Satterthwaite's degrees of freedom of a sum of variances; 1 at least."""
+    total = sum(variance for variance, _ in parts)
+    if not total:
+        return max(1.0, sum(freedom for _, freedom in parts))
+    return max(1.0, 1 / sum((variance / total) ** 2 / freedom for variance, freedom in parts if freedom))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelatedRuns:
+    """Other runs that planned a compared cell, and those of which that cannot be known."""
+
+    collections: tuple[Collection, ...] = ()
+    passed_over: Mapping[str, str] = field(default_factory=dict)
+    """By id, why a run cannot be read, or not verified: it may have measured the compared cells."""
+
+    def list_warnings(self) -> list[str]:
+        """Return what a reader should know of these runs, a sentence each."""
+        if not self.passed_over:
+            return []
+        named = join_some([f"{run_id} ({why})" for run_id, why in self.passed_over.items()], MAX_NAMED, separator="; ")
+        runs = count_things(len(self.passed_over), "other run")
+        return [f"of {runs} it is not known whether they show the noise, as they cannot be read: {named}"]
+
+
+OtherPlans = tuple[list[Run], dict[str, str]]
+"""The plans of the store's other runs, and of those that cannot be read the reason, by run id."""
+
+
+def read_other_plans(store: Store, own: set[str]) -> OtherPlans:
+    """Return the plans of all runs but `own` and confirmations.
+
+    A confirmation is minutes from its night and has only the cells that were slow: its noise is no other run's.
+    """
+    others = [run_id for run_id in store.list_run_ids() if run_id not in own and not is_confirmation(run_id)]
+    return read_runs(store, others)
+
+
+def load_related_runs(store: Store, compared: Sequence[Collection], plans: OtherPlans | None = None) -> RelatedRuns:
+    """Return the newest MAX_RUNS other runs of the store that planned a cell of `compared`.
+
+    Unreadable ones, and those that were deleted meanwhile, are named instead. `plans`: where they were read before.
+    """
+    own = {collection.run.run_id for collection in compared}
+    others, unreadable = plans or read_other_plans(store, own)
+    cell_ids = {planned.cell.cell_id for collection in compared for planned in collection.run.cells}
+    related = [
+        run
+        for run in others
+        if run.run_id not in own and any(planned.cell.cell_id in cell_ids for planned in run.cells)
+    ]
+    read, passed_over = [], dict(unreadable)
+    for run in sorted(related, key=lambda run: (run.created_at, run.run_id), reverse=True)[:MAX_RUNS]:
+        try:
+            read.append(load_run(store, run.run_id))
+        except TransientError:
+            raise
+        except UserError as error:
+            passed_over[run.run_id] = str(error)
+    return RelatedRuns(collections=tuple(read), passed_over=passed_over)

@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple
 from scipy import special
 
 from bench.schema import SMALLEST_POSITIVE
+from collector.comparisons import ACROSS, describe_scope
 from collector.labels import DEVICE_NAMES
-from collector.machines import ACROSS, describe_scope
 from collector.statistics import (
     CONFIDENCE,
     MAX_REPEATS,
@@ -29,9 +29,19 @@ from collector.statistics import (
     judge_together,
     measure_variance,
 )
-from collector.versus.noise import NONE, Component, Noise, Variance, assume_noise, take_noise
 from collector.versus.question import CellComparison, GroupComparison, Metric, NoiseDescription
-from collector.versus.sides import CellPair, PoolKey, estimate_group_ratio, name_sides
+from collector.versus.sides import (
+    NONE,
+    CellPair,
+    Component,
+    Noise,
+    PoolKey,
+    Variance,
+    assume_noise,
+    estimate_group_ratio,
+    name_sides,
+    take_noise,
+)
 
 Decision = Literal["worse", "better", "same", "undecided"]
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pandas as pd
 
+from collector.comparisons import ACROSS
 from collector.files import escape_markdown
 from collector.labels import DEVICE_NAMES
-from collector.machines import ACROSS
 from collector.ratio_words import NO_DIFFERENCE, format_ratio, format_ratios
 from collector.tables.table import (
     MAX_LISTED,

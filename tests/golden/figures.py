@@ -20,12 +20,12 @@ from collector.batches import fit_lines
 from collector.doubts import list_doubts
 from collector.forecast.fit import fit_forecast
 from collector.forecast.series import load_series
-from collector.ranking import list_cheapest, rank_programs
 from collector.results.load import load_run, load_runs
 from collector.results.summary import summarize_collections
+from collector.tables.comparisons import list_cheapest, rank_programs
 from collector.versus.comparison import compare_sides
-from collector.versus.noise import load_related_runs
 from collector.versus.question import METRICS, Question, select_runs
+from collector.versus.sides import load_related_runs
 from runner.nights import look
 from runner.price_tables import load_prices
 

@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 from bench.schema import Cell, Result
-from collector.comparisons import FRAMEWORKS, compare_cells
-from collector.machines import describe_places, describe_scope, is_confounded
+from collector.comparisons import FRAMEWORKS, compare_cells, describe_places, describe_scope, is_confounded
 from collector.results.frames import Row, list_rows
 from collector.results.summary import summarize_cells
 from collector.statistics import divide, estimate_center, estimate_ratio, measure

@@ -9,9 +9,9 @@ from bench.store import Store
 from collector.analysis import Analysis, analyze_run
 from collector.grid import make_grid
 from collector.labels import list_in_order
-from collector.ranking import rank_programs
 from collector.results.load import load_run
 from collector.tables.cells import make_training_table
+from collector.tables.comparisons import rank_programs
 from factories import make_cell, make_run, put_documents
 from spread_runs import TENSORFLOW, make_spread
 

@@ -10,7 +10,7 @@ from audit_tables import audit_row, make_row
 from bench.schema import Cell, Result
 from collector.audit.claims import gather_context
 from collector.comparisons import compare_all
-from collector.nights.series import READ_COLUMNS, read_nights
+from collector.nights.detection import READ_COLUMNS, read_nights
 from collector.results.frames import SHARING_FIELDS
 from collector.results.load import join_results
 from collector.results.summary import summarize_cells

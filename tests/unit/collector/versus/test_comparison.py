@@ -8,7 +8,7 @@ import pytest
 from bench.schema import Result, Verdict
 from bench.store import Store
 from collector.results.load import load_run
-from collector.versus.noise import MAX_RUNS, load_related_runs
+from collector.versus.sides import MAX_RUNS, load_related_runs
 from collector.versus.words import make_cell_table
 from factories import (
     make_cell,

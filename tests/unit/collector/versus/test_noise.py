@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from collector.statistics import Estimate
-from collector.versus.noise import RunEstimate, assume_noise, estimate_noise, list_differences
 from collector.versus.question import NoiseDescription, Source
+from collector.versus.sides import RunEstimate, assume_noise, estimate_noise, list_differences
 from collector.versus.words import describe_noise
 from factories import START
 

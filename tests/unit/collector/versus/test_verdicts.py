@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.statistics import Estimate, RepeatVariances, estimate_center, estimate_ratio
-from collector.versus.noise import NONE, Component
+from collector.versus.sides import NONE, Component
 from collector.versus.verdicts import RatioTest, advise, count_repeats, judge
 
 FLOOR = 0.03
