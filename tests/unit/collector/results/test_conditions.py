@@ -24,24 +24,6 @@ def test_energy_is_not_known_where_one_of_the_gpus_does_not_report_it() -> None:
     assert (row["gpu_mean_power_watts"], row["gpu_energy_per_sample_joules"]) == (None, None)
 
 
-def test_the_slowest_clock_the_highest_temperature_and_the_fullest_memory_count() -> None:
-    other = make_gpu_use(
-        sm_clock_mhz=(700, 795, 1590),
-        temperature_celsius=(70, 80, 75),
-        memory_used_before_bytes=5,
-        memory_used_peak_bytes=2**31,
-        throttle_reasons={"power cap": 0.5, "idle": 0.0},
-    )
-    row = describe(gpu_use=(make_gpu_use(throttle_reasons={"power cap": 0.2, "heat": 0.6}), other))
-    assert (
-        row["gpu_sm_clock_mhz"],
-        row["gpu_sm_clock_share"],
-        row["gpu_max_temperature_celsius"],
-    ) == (795, 0.5, 80)
-    assert (row["gpu_memory_before_bytes"], row["gpu_memory_peak_bytes"]) == (2**20, 2**31)
-    assert row["gpu_throttle_reasons"] == "heat 60 %, power cap 50 %"
-
-
 @pytest.mark.parametrize(
     ("before", "after", "is_visible", "expected"),
     [
