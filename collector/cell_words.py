@@ -115,10 +115,8 @@ def describe_field(name: str, value: Any) -> str:
 
 
 def count_gpus(number: int) -> str:
-    """Return `1 GPU`, `4 GPUs`."""
     return f"{number} GPU{'' if number == 1 else 's'}"
 
 
 def count_tenants(number: int) -> str:
-    """Return `1 tenant`, `4 tenants`."""
     return f"{number} tenant{'' if number == 1 else 's'}"

@@ -67,7 +67,6 @@ def count_values(values: "pd.Series[str]") -> str:
 
 
 def list_facts(collection: Collection) -> list[tuple[str, str]]:
-    """Return (name, text) of what was run where and when."""
     run, results = collection.run, collection.results
     ok = results[results["status"] == "ok"]
     commit, dirty, _ = (run.git_revision or "").partition("-dirty")
@@ -140,7 +139,6 @@ def describe_raw_removals(removals: Sequence[RawRemoval]) -> list[str]:
 
 
 def _describe_span(results: pd.DataFrame) -> str:
-    """Return when the first repeat began and how long all took."""
     times = results[["started_at", "finished_at"]].dropna()
     if times.empty:
         return ""

@@ -126,7 +126,6 @@ class Grid:
 
 
 def _estimate(subject: Place, reference: Place) -> tuple[Estimate | None, Obstacle]:
-    """Return subject over reference, and why no verdict can rest on it."""
     rows = subject.row, reference.row
     if any(place.state in ("failed", "left-out") for place in (subject, reference)):
         return None, "failed"
@@ -146,7 +145,6 @@ def _judge(estimate: Estimate | None, reason: Obstacle, number: int) -> Ratio:
 
 
 def make_grid(analysis: Analysis) -> Grid:
-    """Return the grid of a run: its measured, failed and left-out cells."""
     summary, left_out = analysis.summary, analysis.collection.run.left_out
     rows = summary.assign(left_out="", has_environments=summary["num_environments"] > 1)
     if left_out:

@@ -235,7 +235,6 @@ def answer_question(scenario: Scenario, outcomes: pd.DataFrame) -> Iterator[str]
 
 
 def make_tables(scenario: Scenario, outcomes: pd.DataFrame) -> list[Table]:
-    """Return the tables of times, of money, of the break-even, and of what they rest on."""
     everybody = outcomes[outcomes["users"] == EVERYBODY]
     names = [text_column("alternative", "alternative"), text_column("policy", "policy")]
     times = [

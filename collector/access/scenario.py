@@ -59,7 +59,6 @@ class Group(Document):
 
     @property
     def hours_per_day(self) -> float:
-        """Working hours."""
         return self.working_hours[1] - self.working_hours[0]
 
     @property

@@ -95,7 +95,6 @@ class Study(AuditTable):
         return list(dict.fromkeys(str(row.model) for row in self.rows))
 
     def describe_provenance(self, claim: Claim) -> str:
-        """Return who reports what the claim is read in."""
         return " and ".join(self.sources[source] for source in claim.sources)
 
     def pair_rates(self, model: str, one: tuple[str, Phase], other: tuple[str, Phase]) -> list[tuple[Rate, Rate]]:
@@ -214,7 +213,6 @@ def _find_stated_device(pairs: pd.DataFrame, study: Study, device: Device, side:
 
 
 def gather_context(summary: pd.DataFrame) -> ClaimContext:
-    """Return what claims are judged from, of the rows of `summarize_collections`."""
     study = load_study()
     rows = select_alone(summary[(summary["num_gpus"] == 1) & (summary["precision"] == "fp32")])
     rows = rows[rows["model"].isin(study.models)]
@@ -230,7 +228,6 @@ def gather_context(summary: pd.DataFrame) -> ClaimContext:
 
 
 def evaluate_claims(context: ClaimContext) -> tuple[ClaimResult, ...]:
-    """Return a result for each claim of the study, in its order."""
     return tuple(_EVALUATORS[claim.kind](claim, context) for claim in context.study.claims)
 
 

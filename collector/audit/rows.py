@@ -329,7 +329,6 @@ def _find_framework(name: str) -> str | None:
 
 
 def _find_cells(row: TableRow, device: StatedDevice, summary: pd.DataFrame) -> pd.DataFrame:
-    """Return the sound cells of the row's work on such a device."""
     default = MODELS[str(row.model)].input_size
     sizes = {reading.input_size or default for reading in row.list_readings() if reading.is_model}
     found = select_alone(summary)
@@ -395,13 +394,11 @@ class AuditedRow:
 
     @property
     def share_of_bound(self) -> float | None:
-        """The kindest rate over the bound."""
         bound = self.bound_flops_per_second
         return None if bound is None else self.kindest.flops_per_second / bound
 
     @property
     def lines(self) -> list[str]:
-        """The calculation, one line for each reading."""
         return [rate.describe() for rate in self.rates]
 
     @property

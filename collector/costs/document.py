@@ -65,7 +65,6 @@ class OfferCost(Document):
 
     @property
     def place(self) -> str:
-        """The machine in words."""
         return self.row.place
 
 
@@ -416,7 +415,6 @@ def list_texts(document: CostDocument) -> dict[str, list[str]]:
 
 
 def list_tables(document: CostDocument) -> list[Table]:
-    """Return the table of the job, where one was asked about, and that of 1,000 samples."""
     return [table for table in (make_job_table(document), make_sample_table(document)) if table is not None]
 
 

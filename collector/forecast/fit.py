@@ -505,7 +505,6 @@ def describe_future(series: Series, year: int) -> str:
 
 
 def describe_growth(growth: Growth) -> list[str]:
-    """Return the growth a year and the doubling time with their intervals."""
     rate, years = growth.rate, growth.rate.doubling_years[0]
     doubling = "no doubling" if math.isinf(years) else f"doubling in {years:.2f} years"
     factors, times = _format_bounds(rate)
@@ -520,7 +519,6 @@ def describe_growth(growth: Growth) -> list[str]:
 
 
 def _format_bounds(rate: Rate) -> tuple[str, str]:
-    """Return the bounds of the factor a year and of the doubling time."""
     _, shortest, longest = rate.doubling_years
     times = f"{shortest:.2f} to {'none at all' if math.isinf(longest) else f'{longest:.2f}'}"
     return f"{rate.factors[1]:.2f} to {rate.factors[2]:.2f}", "no growth" if math.isinf(shortest) else times

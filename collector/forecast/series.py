@@ -151,17 +151,14 @@ class Series:
 
     @property
     def first_year(self) -> int:
-        """The calendar year of the first observation."""
         return int(self.observations["year"].min())
 
     @property
     def last_year(self) -> int:
-        """The calendar year of the last observation."""
         return int(self.observations["year"].max())
 
     @property
     def subject(self) -> str:
-        """What the values are, in words."""
         suffix = {"frontier": ", the largest of the year", "median": ", the median of the year", "all": ""}
         return self.quantity + suffix[self.kind]
 

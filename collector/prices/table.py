@@ -126,7 +126,6 @@ class PriceTable(Document):
         return self
 
     def find_carbon(self, cloud: str, region: str) -> CarbonRow | None:
-        """Return what the electricity of a region emits; None where no row says so."""
         return next((row for row in self.carbon if (row.cloud, row.region) == (cloud, region)), None)
 
 

@@ -206,7 +206,6 @@ def _encode_series(points: pd.DataFrame, names: list[str]) -> tuple[alt.Color, a
 
 
 def draw_level(value: str, level: float, make_y: MakeAxis) -> alt.Chart:
-    """Return a dashed line across the plot."""
     line: alt.Chart = alt.Chart(pd.DataFrame({value: [level]})).mark_rule(color=INK, strokeDash=[3, 3])
     return line.encode(y=make_y(f"{value}:Q"))
 
@@ -322,7 +321,6 @@ MAX_POWERS_OF_TWO = 16
 
 
 def show_forecast(forecast: Forecast) -> Figure:
-    """Return the plot as a figure, with what it shows in words."""
     words = f"{forecast.series.subject} by year, with the candidates and the winner's interval up to {forecast.year}"
     return Figure(title=forecast.series.subject, spec=to_spec(plot_forecast(forecast)), description=words)
 

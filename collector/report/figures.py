@@ -167,7 +167,6 @@ ROOFLINE_CAPTION = (
 
 
 def list_sound(pairs: pd.DataFrame) -> "pd.Series[bool]":
-    """Return of each pair whether both sides have a repeat under sound conditions."""
     return (pairs["num_sound_subject"] > 0) & (pairs["num_sound_reference"] > 0)
 
 
@@ -245,7 +244,6 @@ def show_memory(analysis: Analysis) -> FigureGroup:
 
 
 def show_scaling(analysis: Analysis) -> FigureGroup:
-    """Return the efficiency along the number of GPUs."""
     frames = []
     for comparison, words in ((WEAK_SCALING, "same batch per GPU"), (STRONG_SCALING, "same global batch")):
         pairs = analysis.comparisons[comparison.name]
@@ -355,7 +353,6 @@ LATENCIES = {"p50_ratio": "p50", "p95_ratio": "p95", "p99_ratio": "p99"}
 
 
 def show_sharing(analysis: Analysis) -> tuple[FigureGroup, ...]:
-    """Return the figures on shared devices, in groups."""
     sharing = analysis.sharing
     alike = sharing[sharing["neighbour"].isna()]
     mixed = sharing[sharing["neighbour"].notna() & (sharing["role"] == "cell")]

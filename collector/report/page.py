@@ -287,12 +287,10 @@ class SiteRun:
 
 
 def find_page(site: Path, run_id: str) -> Path:
-    """Return the place of a run's page in the site."""
     return site / "runs" / run_id / INDEX
 
 
 def write_site_page(analysis: Analysis, site: Path) -> Path:
-    """Write the page of a run into its folder in `site` and return its path."""
     path = find_page(site, analysis.collection.run.run_id)
     replace_text(path, make_page(analysis, home=f"../../{INDEX}"))
     return path

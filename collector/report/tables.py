@@ -78,7 +78,6 @@ def make_grid_table(grid: Grid) -> Table:
 
 
 def print_summary(console: Console, analysis: Analysis) -> None:
-    """Print the grid of a run and its doubts."""
     grid = make_grid(analysis)
     print_table(console, make_grid_table(grid))
     print_text(console, LEGEND.format(grid.baseline))
@@ -118,7 +117,6 @@ class Section(NamedTuple):
     """Whether its tables have every cell that the page has; else they end after MAX_LISTED rows."""
 
     def make_tables(self, analysis: Analysis) -> list[Table]:
-        """Return the tables that have a row."""
         made = (make(analysis) for make in self.tables)
         return [table for table in made if table is not None and len(table.rows)]
 

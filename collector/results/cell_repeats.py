@@ -146,5 +146,4 @@ def read_estimate(row: Row, suffix: str = "", *, center: str = "center_step_seco
 
 
 def read_measured(row: Row, suffix: str = "") -> Measured:
-    """Return what a row of `summarize_cells` says of its cell, in seconds."""
     return Measured(read_estimate(row, suffix), json.loads(row[f"machine_step_seconds{suffix}"]))

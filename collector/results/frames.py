@@ -382,7 +382,6 @@ node_name str - The node.
 
 @cache
 def make_schema(table: str) -> pa.Schema:
-    """Return the Arrow schema of a table of the data set."""
     records = pa.list_(pa.struct([(name, ARROW_TYPES[dtype]) for name, dtype in RECORD_COLUMNS.items()]))
     types = {**ARROW_TYPES, "records": records}
     return pa.schema([(name, types[dtype]) for name, dtype in TABLE_COLUMNS[table].items()])
@@ -426,5 +425,4 @@ def is_shared(row: Row) -> bool:
 
 
 def select_alone(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows (with CELL_COLUMNS) of cells that had their whole device to themselves."""
     return rows[~find_shared(rows)]

@@ -132,7 +132,6 @@ def _assemble(store: Store, run: Run, results: RunTable, *on_cluster: RunTable) 
 
 
 def _tabulate_plan(run: Run) -> pd.DataFrame:
-    """Return a row for each planned repeat: run_id, cell_id, CELL_COLUMNS, repeat."""
     cells = [describe_cell(plan.cell) | {"run_id": run.run_id, "cell_id": plan.cell.cell_id} for plan in run.cells]
     frame = make_frame(cells, {"run_id": "str", "cell_id": "str", **CELL_COLUMNS})
     frame = frame.loc[frame.index.repeat([plan.repeats for plan in run.cells])]

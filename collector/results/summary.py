@@ -244,7 +244,6 @@ def describe_center(
 
 
 def _note(row: Row) -> str:
-    """Return what a reader must know beside the figures and counts of one row."""
     notes = []
     num_counted, num_ok = int(row["num_counted"]), int(row["num_ok"])
     if not num_ok:
@@ -272,7 +271,6 @@ def _note(row: Row) -> str:
 
 
 def summarize_collections(collections: Sequence[Collection]) -> pd.DataFrame:
-    """Return the rows of `summarize_cells` of several runs, one run after the other."""
     frames = [summarize_cells(collection) for collection in collections]
     return pd.concat(frames, ignore_index=True)
 
@@ -292,7 +290,6 @@ def list_failures(collection: Collection) -> pd.DataFrame:
 
 
 def list_skipped(collection: Collection) -> pd.DataFrame:
-    """Return one row per skipped document: key, reason."""
     return pd.DataFrame([(document.key, document.reason) for document in collection.skipped], columns=["key", "reason"])
 
 

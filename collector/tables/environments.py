@@ -54,7 +54,6 @@ def make_environments_table(analysis: Analysis) -> Table:
 
 
 def make_shared_environment_table(analysis: Analysis) -> Table:
-    """Return what is alike in all environments of the run."""
     frame = _tabulate(analysis.collection)
     alike = frame[frame.nunique(axis="columns") == 1]
     rows = pd.DataFrame({"property": alike.index, "value": alike.max(axis="columns")}, dtype="str")

@@ -89,7 +89,6 @@ class Table:
         return replace(self, columns=(first, *kept), alike=" · ".join(filter(None, [self.alike, *said])))
 
     def format_rows(self) -> list[tuple[str, ...]]:
-        """Return the texts of each row, one per column."""
         texts = [format_column(column, self.rows) for column in self.columns]
         return list(zip(*texts, strict=True))
 
@@ -104,7 +103,6 @@ def make_table(caption: str, columns: list[Column], rows: pd.DataFrame, *, remar
 
 
 def select_known(rows: pd.DataFrame, columns: list[Column]) -> pd.DataFrame:
-    """Return the rows that have a value for any of `columns`."""
     sources = [source for column in columns for source in column.sources]
     return rows[rows[sources].notna().any(axis="columns")]
 
@@ -118,7 +116,6 @@ def find_common_text(column: Column, rows: pd.DataFrame) -> str:
 
 
 def format_column(column: Column, rows: pd.DataFrame) -> list[str]:
-    """Return the texts of one column, one per row."""
     values = (rows[source].to_list() for source in column.sources)
     return [column.format(*row) for row in zip(*values, strict=True)]
 
