@@ -10,8 +10,7 @@ import ctypes
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from time import perf_counter
 
 LIBRARY = "libcuda.so.1"
@@ -33,40 +32,14 @@ class _Driver:
 
     def call(self, name: str, *arguments: object) -> None:
         code = self._library[name](*arguments)
-        if code:
-            raise CudaError(f"{name} ended with code {code}, {self._name_code(code)}")
-
-    def _name_code(self, code: int) -> str:
+        if not code:
+            return
         found = []
-        for name in ("cuGetErrorName", "cuGetErrorString"):
+        for naming in ("cuGetErrorName", "cuGetErrorString"):
             text = ctypes.c_char_p()
-            if self._library[name](code, ctypes.byref(text)) == 0 and text.value:
+            if self._library[naming](code, ctypes.byref(text)) == 0 and text.value:
                 found.append(text.value.decode(errors="replace"))
-        return ": ".join(found) or "which it has no name for"
-
-    @contextmanager
-    def use_context(self) -> Iterator[None]:
-        """Make the first GPU's primary context current, which is the one that frameworks use, and put back the last."""
-        device, context = ctypes.c_int(), ctypes.c_void_p()
-        self.call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(0))
-        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-        try:
-            self.call("cuCtxPushCurrent_v2", context)
-            try:
-                yield
-            finally:
-                self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
-        finally:
-            self.call("cuDevicePrimaryCtxRelease_v2", device)
-
-    @contextmanager
-    def allocate(self, num_bytes: int) -> Iterator[ctypes.c_uint64]:
-        address = ctypes.c_uint64()
-        self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(num_bytes))
-        try:
-            yield address
-        finally:
-            self.call("cuMemFree_v2", address)
+        raise CudaError(f"{name} ended with code {code}, {': '.join(found) or 'which it has no name for'}")
 
 
 def explain_failed_start() -> str | None:
@@ -118,15 +91,23 @@ def measure_gpu_copy(num_bytes: int) -> float:
 
     Raises CudaError where CUDA refuses: two arrays of this size may not fit beside what the framework keeps.
     """
-    driver = _Driver()
-    with driver.use_context(), driver.allocate(num_bytes) as source, driver.allocate(num_bytes) as target:
-        driver.call("cuMemsetD8_v2", source, ctypes.c_ubyte(1), ctypes.c_size_t(num_bytes))
-        seconds = []
+    driver, device, context, seconds = _Driver(), ctypes.c_int(), ctypes.c_void_p(), list[float]()
+    source, target, size = ctypes.c_uint64(), ctypes.c_uint64(), ctypes.c_size_t(num_bytes)
+    driver.call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(0))
+    with ExitStack() as given_back:
+        driver.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)  # the one that frameworks use
+        given_back.callback(driver.call, "cuDevicePrimaryCtxRelease_v2", device)
+        driver.call("cuCtxPushCurrent_v2", context)
+        given_back.callback(driver.call, "cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+        for address in (source, target):
+            driver.call("cuMemAlloc_v2", ctypes.byref(address), size)
+            given_back.callback(driver.call, "cuMemFree_v2", address)
+        driver.call("cuMemsetD8_v2", source, ctypes.c_ubyte(1), size)
         for _ in range(NUM_BATCHES):
             driver.call("cuCtxSynchronize")
             start = perf_counter()
             for _ in range(COPIES_PER_BATCH):
-                driver.call("cuMemcpyDtoDAsync_v2", target, source, ctypes.c_size_t(num_bytes), None)
+                driver.call("cuMemcpyDtoDAsync_v2", target, source, size, None)
             driver.call("cuCtxSynchronize")
             seconds.append(perf_counter() - start)
     return 2 * num_bytes * COPIES_PER_BATCH / min(seconds)

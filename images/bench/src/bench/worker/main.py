@@ -77,7 +77,7 @@ class Interruption:
     def _deliver(self, result: Result, *, is_interrupted: bool = False) -> int:
         _say(f"{result.status}: {result.error.message if result.error else ''}")
         seconds = (self.order.grace_seconds or GRACE_SECONDS) - MARGIN_SECONDS
-        return _deliver(self.attempt, self.store, result, seconds=seconds, is_interrupted=is_interrupted)
+        return _deliver(self.attempt.part, self.store, result, seconds, is_interrupted=is_interrupted)
 
 
 START_PATIENCE_SECONDS = 60.0
@@ -115,7 +115,7 @@ def main(listener: SigtermListener | None) -> int:
             assert result.error is not None
             _say(result.error.stderr_tail)
             if order.tenant > 0:
-                _deliver(attempt, store, result, seconds=DELIVERY_SECONDS)
+                _deliver(part, store, result, DELIVERY_SECONDS)
             raise name_node_fault(result.error.message)
     except UserError as error:
         _say(f"error: {error}")
@@ -124,23 +124,17 @@ def main(listener: SigtermListener | None) -> int:
         _say(f"{result.status}: {result.error.message}")
     left = start + (order.timeout_seconds or 0.0) - time.monotonic()
     spare = None if order.parent_pid is None else find_spare(key)
-    exit_code = _deliver(attempt, store, result, seconds=max(left, DELIVERY_SECONDS), spare=spare)
+    exit_code = _deliver(part, store, result, max(left, DELIVERY_SECONDS), spare=spare)
     if exit_code in (EXIT_OK, EXIT_NOT_OK):
         part.end()
     return exit_code
 
 
 def _deliver(
-    attempt: Attempt,
-    store: Store,
-    result: Result,
-    *,
-    seconds: float,
-    is_interrupted: bool = False,
-    spare: Path | None = None,
+    part: Alone, store: Store, result: Result, seconds: float, spare: Path | None = None, is_interrupted: bool = False
 ) -> int:
     """Try for so many seconds to store the record, or log it; return the exit code."""
-    key, data = attempt.part.encode(result, is_interrupted=is_interrupted)
+    key, data = part.encode(result, is_interrupted=is_interrupted)
     return deliver(store, key, data, is_ok=result.status == "ok", deadline=time.monotonic() + seconds, spare=spare)
 
 

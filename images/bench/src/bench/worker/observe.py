@@ -74,11 +74,10 @@ class Observer:
 
     def measure_host_before(self, framework: Framework) -> None:
         """Measure the host's matrix product before the first step of a CPU cell; its memory enters no peak."""
-        if not self._measures_host:
-            return
-        self._peak_rss_before_bytes = self._read_peak_rss() or 0
-        self._host_before = self._measure_host(framework, "before")
-        self.run("peak memory without the matrix product", None, reset_peak_rss)
+        if self._measures_host:
+            self._peak_rss_before_bytes = self._read_peak_rss() or 0
+            self._host_before = self._measure_host(framework, "before")
+            self.run("peak memory without the matrix product", None, reset_peak_rss)
 
     @contextmanager
     def watch_window(self) -> Iterator[None]:
