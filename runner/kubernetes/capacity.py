@@ -104,39 +104,29 @@ def list_label_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[st
         elif node.labels[key] != value:
             yield f"{key} is {node.labels[key]}, not {value}"
     terms = list_required_terms(spec)
-    failures = [[rule for rule in term["matchExpressions"] if not _holds(rule, node.labels)] for term in terms]
-    if failures and all(failures):
-        yield " nor ".join(_describe_rule(rules[0], node.labels) for rules in failures)
+    failures = [[_explain_rule(rule, node.labels) for rule in term["matchExpressions"]] for term in terms]
+    if failures and all(map(any, failures)):
+        yield " nor ".join(next(filter(None, texts)) for texts in failures)
 
 
 def _tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
-    # Those of Kueue's flavours may leave out the key (any taint) and the operator (Equal).
     if toleration.get("effect") not in (None, taint["effect"]) or toleration.get("key") not in (None, taint["key"]):
         return False
     return toleration.get("operator") == "Exists" or toleration.get("value", "") == taint.get("value", "")
 
 
-def _holds(rule: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+def _explain_rule(rule: Mapping[str, Any], labels: Mapping[str, str]) -> str:
+    """Return why a node with these labels does not meet a requirement on them; empty if it does."""
+    key, values, found = rule["key"], rule.get("values", ()), labels.get(rule["key"])
     match rule["operator"]:
-        case "In":
-            return labels.get(rule["key"]) in rule["values"]
-        case "NotIn":  # holds without the label too
-            return labels.get(rule["key"]) not in rule["values"]
         case "Exists":
-            return rule["key"] in labels
+            return "" if found is not None else f"no label {key}"
         case "DoesNotExist":
-            return rule["key"] not in labels
-    raise ValueError(f"no operator of a profile: {rule['operator']}")
-
-
-def _describe_rule(rule: Mapping[str, Any], labels: Mapping[str, str]) -> str:
-    key = rule["key"]
-    if rule["operator"] in ("NotIn", "DoesNotExist"):
-        return f"has the label {key}={labels[key]}"
-    if rule["operator"] == "Exists":
-        return f"no label {key}"
-    first, *others = rule["values"]
-    return f"no label {key}={first}{f' (or {len(others)} others)' if others else ''}"
+            return "" if found is None else f"has the label {key}={found}"
+        case "NotIn":  # holds without the label too
+            return f"has the label {key}={found}" if found in values else ""
+    more = f" (or {len(values) - 1} others)" if len(values) > 1 else ""
+    return "" if found in values else f"no label {key}={values[0]}{more}"
 
 
 def format_amount(name: str, amount: Decimal) -> str:

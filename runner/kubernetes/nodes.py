@@ -278,13 +278,13 @@ class NodeFaults:
         if pod.phase in ("Pending", "Running"):
             self.find_pool(pod.pool).seen_at[pod.node] = datetime.now(UTC)
         elif reason := find_node_fault(pod):
-            fault = self._judge(make_node_fault(tracked, reason, pod=pod), tracked.job)
+            fault = self._judge(make_node_fault(tracked, reason, pod), tracked.job)
             self.run.dispatcher.record(partial(self.write, fault), lambda _: None)
 
     def note_job(self, tracked: TrackedJob, job: JobStatus, pods: Sequence[PodStatus]) -> list[NodeFault]:
         """Return the faults for which a Job ended, to be stored before it is deleted."""
-        found = [make_node_fault(tracked, reason, pod=pod) for pod in pods if (reason := find_node_fault(pod))]
-        found = found or [make_node_fault(tracked, find_last_line(job.message), job=job)]
+        found = [make_node_fault(tracked, reason, pod) for pod in pods if (reason := find_node_fault(pod))]
+        found = found or [make_node_fault(tracked, find_last_line(job.message), job)]
         return [self._judge(fault, job) for fault in found]
 
     def note_result(self, tracked: TrackedJob, result: Result) -> None:
@@ -334,12 +334,8 @@ class NodeFaults:
         return fault
 
 
-def make_node_fault(
-    tracked: TrackedJob, reason: str, *, pod: PodStatus | None = None, job: JobStatus | None = None
-) -> NodeFault:
+def make_node_fault(tracked: TrackedJob, reason: str, source: PodStatus | JobStatus) -> NodeFault:
     """Return the fault that ended an attempt at a repeat: of its pod, or of its Job where no pod is left."""
-    source = pod or job
-    assert source is not None
     return NodeFault(
         run_id=tracked.key.run_id,
         cell_id=tracked.key.cell_id,
@@ -347,7 +343,7 @@ def make_node_fault(
         attempt=source.uid,
         retry_round=tracked.key.retry_round,
         pool=tracked.pool,
-        node_name=pod.node or None if pod else None,
+        node_name=source.node or None if isinstance(source, PodStatus) else None,
         reason=reason,
         at=source.ended_at or source.created_at,
     )
