@@ -17,7 +17,7 @@ import pandas as pd
 
 from bench import registry
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus
-from collector.ratio_words import UNDECIDED, judge_rows
+from collector.ratio_words import judge_rows
 from collector.results.cell_repeats import read_measured
 from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Columns, Row, group_rows, list_known, make_frame
 from collector.results.hosts import drop_build
@@ -49,8 +49,6 @@ READ_COLUMNS = (
 )
 """What is read of both sides beside SIDE_COLUMNS: a run of 20,000 cells has columns enough to fill the memory."""
 MAX_GPUS = 64
-DECISIONS = ("slower", "faster", UNDECIDED, "not compared", "left out", "machines differ", "one repeat", "not tested")
-"""What is decided of a pair: whether the subject takes more or less time, or why that is not judged."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,9 +150,10 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison) -> pd.DataFrame
     """Return one row per matched pair of rows of `summary`, with the columns `comparison.columns`.
 
     `summary`: of one run or of several. A pair that ran on the same hardware, or in the same run, is preferred to the
-    same pair of cells across them. `decision` is one of DECISIONS; a pair that is not compared, or left out as a side
-    has no valid repeat, has no ratio, and `reason` says why. `p_value` is that of a true ratio of 1, the columns of
-    `judge_rows` allow for the number of pairs that have one; efficiencies, which nobody expects to be 1, have none.
+    same pair of cells across them. `decision`: whether the subject is `slower` or `faster`, or why that is not judged.
+    A pair that is not compared, or left out as a side has no sound repeat, has no ratio, and `reason` says why.
+    `p_value` is that of a true ratio of 1, the columns of `judge_rows` allow for the number of pairs that have one;
+    efficiencies, which nobody expects to be 1, have none.
     `scope`: on how many machines the ratio rests. `log_standard_error` and `degrees_of_freedom` are those of the
     ratio's log, for intervals of another confidence.
     """

@@ -13,9 +13,9 @@ import pandas as pd
 
 from collector.analysis import Analysis
 from collector.comparisons import FRAMEWORKS
-from collector.facts import count_values, state_resumption
+from collector.facts import state_resumption
 from collector.labels import FRAMEWORK_NAMES
-from collector.results.cell_repeats import NO, YES, judge_counting
+from collector.results.cell_repeats import NO, YES, count_values, judge_counting
 from collector.results.frames import find_shared, list_rows, select_alone
 from collector.results.hosts import describe_drift, describe_environment, list_drifted, measure_drift
 from collector.tables.environments import describe_libraries

@@ -9,7 +9,7 @@ import pandas as pd
 from bench.registry import FRAMEWORKS
 from bench.schema import Environment, NodeFault, RawRemoval
 from collector.labels import FRAMEWORK_NAMES, label_hardware
-from collector.results.cell_repeats import FOR_LACK, NO, YES, judge_counting
+from collector.results.cell_repeats import FOR_LACK, NO, YES, count_values, judge_counting
 from collector.results.collection import Collection
 from collector.results.frames import MISSING, UNREADABLE
 from collector.units import count_things, format_duration
@@ -21,8 +21,7 @@ def state_outcome(collection: Collection) -> str:
     num_ok = int((results["status"] == "ok").sum())
     planned = count_things(len(results), "planned repeat")
     outcome = f"{num_ok:,} of {planned} ended ok, in {count_things(len(collection.run.cells), 'cell')}."
-    counts = results.loc[results["status"] != "ok", "status"].value_counts()
-    others = ", ".join(f"{count} {status}" for status, count in counts.items())
+    others = count_values(results.loc[results["status"] != "ok", "status"])
     return " ".join([outcome, *([f"The others: {others}."] if others else []), *_state_verdicts(results)])
 
 
@@ -59,11 +58,6 @@ def _state_verdicts(results: pd.DataFrame) -> list[str]:
             named = f" ({faults})" if faults else ""
             parts.append(f"{number:,} {one if number == 1 else several}{why}{named}")
     return [f"{', '.join(parts)}."]
-
-
-def count_values(values: "pd.Series[str]") -> str:
-    """Return how often each value is there, the most frequent first: `2 noisy, 1 throttled`."""
-    return ", ".join(f"{count:,} {value}" for value, count in values.value_counts().items())
 
 
 def list_facts(collection: Collection) -> list[tuple[str, str]]:

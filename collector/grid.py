@@ -19,6 +19,7 @@ from collector.comparisons import FP32, Obstacle, estimate_pair, find_obstacle
 from collector.costs.document import CostDocument
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus, find_varying, label_hardware, sort_cells
 from collector.ratio_words import format_percent
+from collector.results.cell_repeats import count_values
 from collector.results.frames import Row, describe_cell, list_rows
 from collector.statistics import Estimate
 from collector.units import JOULE, MILLISECOND, THROUGHPUT, Unit, choose_memory_unit, format_number, format_significant
@@ -154,7 +155,7 @@ def make_grid(analysis: Analysis) -> Grid:
     if analysis.costs is not None:
         rows["cost_per_1000_samples"] = _list_costs(rows, analysis.costs)
     bad = analysis.collection.results
-    statuses = bad[bad["status"] != "ok"].groupby("cell_id", sort=False)["status"].agg(_count_statuses).to_dict()
+    statuses = bad[bad["status"] != "ok"].groupby("cell_id", sort=False)["status"].agg(count_values).to_dict()
     listed = list_rows(rows)
     (works, shared), programs = _name_works(listed, rows), _name_programs(listed)
     places: dict[tuple[str, str], Place] = {}
@@ -184,10 +185,6 @@ def _find_state(row: Row) -> State:
     if not row["num_ok"]:
         return "failed"
     return "ok" if row["num_sound"] else "unsound"
-
-
-def _count_statuses(statuses: "pd.Series[str]") -> str:
-    return ", ".join(f"{count} {status}" for status, count in statuses.value_counts().items())
 
 
 def _sort_programs(places: Mapping[tuple[str, str], Place]) -> list[str]:

@@ -1,6 +1,6 @@
 """Tabulate what tenants of one device do to each other: each against the same work alone, and all of them together."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -11,7 +11,7 @@ import pandas as pd
 from bench.schema import Cell
 from collector.labels import count_tenants
 from collector.ratio_words import judge_rows
-from collector.results.cell_repeats import SOUND_VERDICTS
+from collector.results.cell_repeats import SOUND_VERDICTS, count_values
 from collector.results.collection import Collection
 from collector.results.frames import (
     CELL_COLUMNS,
@@ -157,7 +157,6 @@ def list_groups(collection: Collection) -> list[CellGroup]:
     tenants = group_rows(list_known(collection.tenants.sort_values("tenant", kind="stable")), ["cell_id", "repeat"])
     groups = []
     for planned in group_rows(list_known(results.assign(place=results.index)), ["cell_id"]).values():
-        ended = Counter(row["status"] for row in planned if row["status"] != "ok")
         by_environment = group_rows((row for row in planned if row["status"] == "ok"), ["environment_id"])
         for ok in by_environment.values() or [[]]:
             sound = [row for row in ok if row["verdict"] in SOUND_VERDICTS]
@@ -177,7 +176,7 @@ def list_groups(collection: Collection) -> list[CellGroup]:
                     ok=ok,
                     sound=sound,
                     counted=sound or ok,
-                    ends=", ".join(f"{count} {status}" for status, count in ended.items()),
+                    ends=count_values(row["status"] for row in planned if row["status"] != "ok"),
                     figures={
                         role: [_measure(row, records[part], steps[part]) for row, records, steps in repeats]
                         for role, part in parts.items()

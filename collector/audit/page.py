@@ -1,7 +1,6 @@
 """Show an audited table, and the study's claims: for the terminal, in Markdown, as JSON."""
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from collector.audit.rows import LARGER_TILE_SAVING, TOLERANCE, WINOGRAD_SAVING,
 from collector.audit.table import AuditTable
 from collector.facts import list_facts
 from collector.files import escape_markdown
+from collector.results.cell_repeats import count_values
 from collector.results.collection import Collection
 from collector.results.summary import summarize_collections
 from collector.tables.table import ESSENTIAL, Column, Table, make_table, text_column
@@ -38,7 +38,7 @@ def introduce_table(table: AuditTable) -> str:
 
 def count_verdicts(thing: str, verdicts: Sequence[str]) -> str:
     """Return how many rows or claims have which verdict: `29 rows: 29 possible`."""
-    counts = ", ".join(f"{count:,} {verdict}" for verdict, count in Counter(verdicts).most_common())
+    counts = count_values(verdicts)
     return f"{count_things(len(verdicts), thing)}: {counts}"
 
 

@@ -415,11 +415,8 @@ def estimate_variances(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def take_medians(logs: FloatArray) -> FloatArray:
-    """Return the median of each row; NaN for one without values, without numpy's warning."""
-    medians = np.full(len(logs), np.nan)
-    has_values = ~np.isnan(logs).all(axis=1)
-    medians[has_values] = np.nanmedian(logs[has_values], axis=1)
-    return medians
+    """Return the median of each row; NaN for one without values."""
+    return pd.DataFrame(logs).median(axis="columns").to_numpy()
 
 
 def _trim_differences(logs: FloatArray) -> tuple[FloatArray, IntArray]:

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -27,6 +27,11 @@ OUTCOME_VERDICTS = ("not-steady", "noisy")
 SOUND_VERDICTS = ("valid", *OUTCOME_VERDICTS)
 YES, NO, FOR_LACK = "yes", "no", "for lack of sound ones"
 """Whether figures come from a repeat: FOR_LACK where the conditions of all repeats of its row were at fault."""
+
+
+def count_values(values: Iterable[str]) -> str:
+    """Return how often each value is there, the most frequent first: `2 noisy, 1 throttled`."""
+    return ", ".join(f"{count:,} {value}" for value, count in Counter(values).most_common())
 
 
 def is_sound(results: pd.DataFrame) -> "pd.Series[bool]":

@@ -7,8 +7,7 @@ environment: a cell that ran in two environments has two rows, never one.
 
 import json
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -19,6 +18,7 @@ from collector.results.cell_repeats import (
     GROUP,
     NO,
     SOUND_VERDICTS,
+    count_values,
     describe_disagreement,
     is_sound,
     judge_counting,
@@ -161,14 +161,10 @@ def summarize_cells(collection: Collection) -> pd.DataFrame:
 
 def _count_verdicts(ok: pd.DataFrame, groups: "pd.Series[int]") -> pd.DataFrame:
     verdicts = ok["verdict"].fillna("no verdict")
-    faults = verdicts[verdicts != "valid"].groupby(groups).agg(_count_values)
+    faults = verdicts[verdicts != "valid"].groupby(groups).agg(count_values)
     counts = pd.DataFrame({"num_ok": 1, "num_valid": verdicts == "valid", "num_sound": verdicts.isin(SOUND_VERDICTS)})
     counts = counts.groupby(groups).sum()
     return counts.assign(faults=faults.reindex(counts.index, fill_value=""))
-
-
-def _count_values(values: Iterable[str]) -> str:
-    return ", ".join(f"{number} {value}" for value, number in Counter(values).items())
 
 
 def _summarize_columns(counted: pd.DataFrame, groups: "pd.Series[int]") -> pd.DataFrame:

@@ -7,7 +7,7 @@ should not differ. They are looked for among the other runs of the store.
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,7 +22,7 @@ from bench.store import Store, is_confirmation
 from bench.store.documents import read_runs
 from collector.comparisons import describe_places, is_confounded
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, add_labels, label_shared
-from collector.results.cell_repeats import SOUND_VERDICTS
+from collector.results.cell_repeats import SOUND_VERDICTS, count_values
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Row, group_rows, is_shared, make_frame
 from collector.results.load import load_run
@@ -98,14 +98,13 @@ def make_side(name: str, rows: Rows, metric: Metric, *, include_invalid: bool) -
     counted = ok if include_invalid and not sound else sound
     values = [value for row in counted if (value := metric.read(row)) is not None]
 
-    def count(rows: Rows, column: str) -> str:
-        return ", ".join(f"{count} {value}" for value, count in Counter(row[column] for row in rows).most_common())
-
     problem = None
     if not ok:
-        problem = f"no repeat of {name} ended ok ({count(rows, 'status')})"
+        problem = f"no repeat of {name} ended ok ({count_values(row['status'] for row in rows)})"
     elif not counted:
-        problem = f"no repeat of {name} was measured under sound conditions ({count(ok, 'verdict')})"
+        problem = (
+            f"no repeat of {name} was measured under sound conditions ({count_values(row['verdict'] for row in ok)})"
+        )
     elif len(values) < len(counted):
         missing = len(counted) - len(values)
         problem = f"{metric.title} was not measured in {missing} of {len(counted)} repeats of {name}"

@@ -7,7 +7,7 @@ interval of the ratio alone, by its repeats: only if it lies within the floor ar
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -18,6 +18,7 @@ from scipy import special
 from bench.schema import SMALLEST_POSITIVE
 from collector.comparisons import ACROSS, describe_scope
 from collector.labels import DEVICE_NAMES
+from collector.results.cell_repeats import count_values
 from collector.statistics import (
     CONFIDENCE,
     MAX_REPEATS,
@@ -370,11 +371,10 @@ def _list_notes(pair: CellPair) -> list[str]:
     """Return what is to be known of the repeats of both sides; of one without any that counts, the reason says it."""
     notes = []
     for side in (pair.a, pair.b):
-        verdicts = Counter(row["verdict"] or row["status"] for row in side.rows if row["verdict"] != "valid")
-        others = ", ".join(f"{number} {verdict}" for verdict, number in verdicts.most_common())
-        if verdicts and 0 < len(side.counted) < len(side.rows):
+        others = count_values(row["verdict"] or row["status"] for row in side.rows if row["verdict"] != "valid")
+        if others and 0 < len(side.counted) < len(side.rows):
             notes.append(f"{side.name}: {len(side.counted)} of {len(side.rows)} repeats count ({others})")
-        elif verdicts and side.counted:
+        elif others and side.counted:
             notes.append(f"{side.name}: {others}")
     return notes
 

@@ -108,7 +108,7 @@ def test_without_a_valid_repeat_figures_come_from_the_ok_ones_and_the_row_says_s
     ]
     (row,) = summarize_cells(collect(*results)).to_dict("records")
     assert row["center_step_seconds"] == pytest.approx(3.0)
-    assert (row["num_valid"], row["faults"]) == (0, "1 throttled, 2 too-short")
+    assert (row["num_valid"], row["faults"]) == (0, "2 too-short, 1 throttled")
     assert row["note"].startswith("no repeat under sound conditions: figures from all 3 ok")
 
 
