@@ -235,8 +235,6 @@ MARK = "BENCHMATRIX_RUNNER"
 """Environment variable of the processes of a runner: its `PID:START`, the start in clock ticks after boot."""
 # How long a killed runner's last process may take to die before the machine counts as busy.
 GRACE_SECONDS = 10.0
-NO_RUN = "-"
-"""Stands in the lock instead of a run's id when the run has ended."""
 
 
 @contextmanager
@@ -250,12 +248,13 @@ def hold_host_lock(run_id: str) -> Iterator[int]:
     mark = f"{os.getpid()}:{read_start(os.getpid())}"
     try:
         _acquire(descriptor, path)
-        _write_note(descriptor, run_id, mark)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{run_id} {mark}".encode(), 0)
         os.environ[MARK] = mark
         try:
             yield descriptor
         finally:
-            _write_note(descriptor, NO_RUN, mark)
+            os.ftruncate(descriptor, 0)
             os.environ.pop(MARK, None)
     finally:
         os.close(descriptor)
@@ -268,7 +267,7 @@ def find_measured_run() -> str | None:
     """
     with suppress(OSError, UserError):
         run_id, mark = _parse_note(find_lock_path().read_bytes())
-        return run_id if _is_runner_alive(run_id, mark) else None
+        return run_id if _is_runner_alive(mark) else None
     return None
 
 
@@ -300,7 +299,7 @@ def _acquire(descriptor: int, path: Path) -> None:
     deadline = time.monotonic() + GRACE_SECONDS
     while True:
         run_id, mark = _parse_note(os.pread(descriptor, 200, 0))
-        is_measured = _is_runner_alive(run_id, mark)
+        is_measured = _is_runner_alive(mark)
         if mark and not is_measured:
             kill_marked(f"{MARK}={mark}")
         try:
@@ -313,22 +312,17 @@ def _acquire(descriptor: int, path: Path) -> None:
                 ) from None
             if time.monotonic() > deadline:
                 # Another user's or another container's, or of a script that waits for a quiet machine.
-                last = "" if run_id == NO_RUN else f", last taken by run {run_id}"
+                last = f", last taken by run {run_id}" if run_id else ""
                 raise UserError(f"{path}: another process holds this lock{last}; wait for it or stop it") from None
             time.sleep(POLL_SECONDS)
 
 
-def _write_note(descriptor: int, run_id: str, mark: str) -> None:
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{run_id} {mark}".encode(), 0)
-
-
 def _parse_note(note: bytes) -> tuple[str, str]:
-    """Return the run that the lock was last taken for, NO_RUN once it has ended, and its runner's mark."""
+    """Return the run that the lock is taken for, and its runner's mark; empty where its runner has ended in order."""
     run_id, _, mark = note.decode(errors="replace").partition(" ")
-    return run_id or NO_RUN, mark
+    return run_id, mark
 
 
-def _is_runner_alive(run_id: str, mark: str) -> bool:
+def _is_runner_alive(mark: str) -> bool:
     pid, _, start = mark.partition(":")
-    return run_id != NO_RUN and pid.isdecimal() and read_start(int(pid)) == start
+    return pid.isdecimal() and read_start(int(pid)) == start
