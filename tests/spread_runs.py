@@ -3,10 +3,9 @@
 from typing import Any
 
 from bench.schema import Cell, Environment, Result
-from factories import make_cell, make_environment, make_gpu, make_result
+from factories import make_cell, make_environment, make_result
 
 TENSORFLOW = make_environment(versions={"tensorflow": "2.21.0", "keras": "3.13.0"})
-GPU_PYTORCH = make_environment(gpus=(make_gpu(),))
 SPREAD = (0.99, 1.0, 1.01)
 """Factors of the repeats of a cell: their logs have a standard deviation of 1.0 %."""
 

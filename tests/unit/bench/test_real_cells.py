@@ -35,6 +35,8 @@ def ok(
         cell,
         tmp_path_factory.mktemp("ok"),
         preexec=lambda: os.sched_setaffinity(0, {core}),
+        OMP_NUM_THREADS="64",
+        TF_ENABLE_ONEDNN_OPTS="1",
     )
 
 
@@ -49,6 +51,21 @@ def test_a_real_cell_ends_with_one_complete_record_of_as_long_as_it_asks_for(ok:
     assert result.phases.steady_seconds >= 0.3
     assert len(result.samples.warmup_step_seconds) >= 2
     assert result.samples.device_step_seconds is None
+
+
+THREADS = {"pytorch": ("num_threads", "num_interop_threads"), "tensorflow": ("intra_op_threads", "inter_op_threads")}
+
+
+def test_a_process_on_one_core_uses_one_thread_and_its_environment_is_named(ok: Ending) -> None:
+    result = get_result(ok)
+    environment = result.environment
+    assert environment is not None
+    assert (environment.num_visible_cores, environment.num_threads) == (1, 1)
+    assert {environment.settings[name] for name in THREADS.get(result.cell.framework, ())} <= {1}
+    package = {"pytorch": "torch"}.get(result.cell.framework, result.cell.framework)
+    assert {package, "numpy"} <= set(environment.versions)
+    assert environment.settings["TF_ENABLE_ONEDNN_OPTS"] == "1"
+    assert (os.uname().release, os.uname().nodename) == (environment.kernel, environment.hostname)
 
 
 def test_the_times_fit_into_what_an_outside_stopwatch_shows(ok: Ending) -> None:

@@ -13,6 +13,7 @@ from bench.measure.host_peak import find_flops_per_cycle, make_host_peak
 from bench.probes.cpu import (
     CpuCounters,
     compare_cpu_counters,
+    count_threads,
     find_quota_group,
     list_physical_cores,
     read_busy_seconds,
@@ -71,6 +72,18 @@ def test_the_tightest_quota_up_to_the_root_is_read(
     folders = (tmp_path / "membership", tmp_path / "root")
     group = None if expected is None else folders[1] / expected[0]
     assert (find_quota_group(*folders), read_cpu_quota_cores(*folders)) == (group, expected and expected[1])
+
+
+@pytest.mark.parametrize(
+    ("quota", "cores", "expected"),
+    [(None, 8, 8), (2.9, 8, 2), (0.5, 8, 1), (16.0, 8, 8)],
+)
+def test_there_are_as_many_threads_as_whole_cores(
+    monkeypatch: pytest.MonkeyPatch, quota: float | None, cores: int, expected: int
+) -> None:
+    monkeypatch.setattr("bench.probes.cpu.read_cpu_quota_cores", lambda: quota)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: range(cores))
+    assert count_threads() == expected
 
 
 def test_throttled_time_is_microseconds_in_v2_and_nanoseconds_in_v1(tmp_path: Path) -> None:

@@ -85,18 +85,3 @@ def test_an_interrupted_job_goes_on_from_its_last_checkpoint(checkpoint: float, 
     assert job.ended_at == pytest.approx(end)
     assert end - job.hours_on_gpu == pytest.approx(1.0)
     assert pool.count() == pytest.approx([3.0 + (end - 3.0) + 1.0, 2.5 + 3.0 - saved, 3.0, 0.0])
-
-
-def test_an_evicted_job_leaves_its_gpu_to_the_others() -> None:
-    env = simpy.Environment()
-    pool = make_pool(env, tenants=2.0)
-    stays, goes = make_job(env, 0, work=2.0), make_job(env, 1, work=2.0, user=1)
-    pool.submit(stays)
-    pool.submit(goes)
-    env.run(until=1.0)
-    pool.evict(goes)
-    env.run(until=3.0)
-    assert stays.ended_at == pytest.approx(1.0 + 1.5)
-    assert not goes.ended.triggered
-    assert pool.count() == pytest.approx([3.0, 2.5, 2.0, 0.0])
-    assert goes.hours_on_gpu == pytest.approx(1.0)

@@ -8,50 +8,33 @@ from bench.schema import Environment
 from collector.results.hosts import identify_environment, identify_hardware
 from factories import make_environment, make_gpu, make_identity, make_machine
 
-IDENTIFYING: list[dict[str, Any]] = [
-    {"cpu_model": "AMD EPYC"},
-    {"num_visible_cores": 4},
-    {"cpu_quota_cores": None},
-    {"num_threads": 1},
-    {"cpu_governor": "powersave"},
-    {"python_version": "3.12.1"},
-    {"versions": {"torch": "2.12.0", "numpy": "2.3.5"}},
-    {"settings": {"cudnn.benchmark": True}},
-    {"image": "sha256:00"},
-    {"gpus": (make_gpu(),)},
-    {"machine": make_machine()},
-]
-NOT_IDENTIFYING: list[dict[str, Any]] = [
-    {"hostname": "bench-2"},
-    {"kernel": "6.2"},
-    {"git_revision": None},
-    {"identity": make_identity("b", "x")},
-    {"memory_total_bytes": 2**40},
-    {"memory_limit_bytes": 2**30},
-]
-
-
-@pytest.mark.parametrize("changes", IDENTIFYING)
-def test_what_can_change_a_time_changes_the_environment_id(changes: dict[str, Any]) -> None:
-    assert identify_environment(make_environment()) != identify_environment(make_environment(**changes))
-
-
-@pytest.mark.parametrize("changes", NOT_IDENTIFYING)
-def test_another_host_of_the_same_kind_does_not_change_the_environment_id(changes: dict[str, Any]) -> None:
-    assert identify_environment(make_environment()) == identify_environment(make_environment(**changes))
+BOTH, SOFTWARE, NONE = (True, True), (True, False), (False, False)
+"""Whether a change is one of the environment, and of the hardware."""
+OF_ENVIRONMENT: list[tuple[dict[str, Any], tuple[bool, bool]]] = [
+    *(({name: value}, BOTH) for name, value in (
+        ("cpu_model", "AMD EPYC"), ("num_visible_cores", 4), ("cpu_quota_cores", None), ("num_threads", 1),
+        ("cpu_governor", "powersave"), ("gpus", ()), ("machine", None),
+    )),
+    *(({name: value}, SOFTWARE) for name, value in (
+        ("python_version", "3.12.1"), ("versions", {"torch": "2.12.0", "numpy": "2.3.5"}),
+        ("settings", {"cudnn.benchmark": True}), ("image", "sha256:00"),
+    )),
+    *(({name: value}, NONE) for name, value in (
+        ("hostname", "bench-2"), ("kernel", "6.2"), ("git_revision", None), ("identity", make_identity("b", "x")),
+        ("memory_total_bytes", 2**40), ("memory_limit_bytes", 2**30),
+    )),
+]  # fmt: skip
 
 
 def test_every_field_of_an_environment_is_in_the_id_or_left_out_of_it_on_purpose() -> None:
-    tried = {name for changes in (*IDENTIFYING, *NOT_IDENTIFYING) for name in changes}
+    tried = {name for changes, _ in OF_ENVIRONMENT for name in changes}
     assert set(Environment.model_fields) == tried, "decide in collector/results/hosts.py, and show it here"
-
-
-BOTH, SOFTWARE, NONE = (True, True), (True, False), (False, False)
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
+        *OF_ENVIRONMENT,
         *(({"machine": make_machine(**{name: value})}, BOTH) for name, value in (
             ("product", "g4dn.2xlarge"), ("is_virtual", False), ("num_physical_cores", 2), ("num_sockets", 2),
             ("num_numa_nodes", 2), ("threads_per_core", 1), ("instruction_sets", ("avx2",)),
