@@ -24,7 +24,7 @@ from runner.commands.options import (
     read_durations,
 )
 
-OF_CLUSTERS = ("profile", "namespace", "queue", "max_in_flight", "max_nodes", "give_up_after", "metrics_port", "owner")
+OF_CLUSTERS = ("profile", "namespace", "queue", "max_in_flight", "give_up_after", "metrics_port", "owner")
 """Fields of RunOptions that say nothing of a run on this machine."""
 
 
@@ -112,18 +112,9 @@ class RunOptions:
             min=1,
             max=100_000,
             metavar="NUMBER",
-            help="Jobs that exist at once and are unfinished.",
+            help="Jobs that exist at once and are unfinished, so the most nodes that the run takes.",
         ),
     ] = 200
-    max_nodes: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=100_000,
-            metavar="NUMBER",
-            help="Nodes that the run may take at once: each unfinished Job counts as one.",
-        ),
-    ] = None
     give_up_after: Annotated[
         float | None,
         typer.Option(

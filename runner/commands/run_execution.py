@@ -258,7 +258,6 @@ def _plan_cluster_run(options: RunOptions, store: Store) -> "ClusterRun":
         max_in_flight=options.max_in_flight,
         unschedulable_seconds=options.give_up_after or UNSCHEDULABLE_SECONDS,
         is_requeued=options.give_up_after is None and options.deadline is not None,
-        max_nodes=options.max_nodes,
         max_cost=options.max_cost,
         deadline_seconds=options.deadline,
         owner=options.owner,

@@ -255,7 +255,7 @@ def count_cells(pods: Sequence[Mapping[str, Any]], nodes: Sequence[NodeStatus]) 
     return max(counts)
 
 
-# Estimate what a run costs, and whether its caps on nodes and on money leave room for another Job.
+# Estimate what a run costs, and whether its cap leaves room for another Job.
 #
 # The estimate, of the whole run, whichever runners handled it:
 #
@@ -321,18 +321,16 @@ class Spending:
         return Cost(amount=self._price(seconds), currency=self.run.renderer.profile.currency)
 
     def has_room(self, tracked: TrackedJob) -> bool:
-        """Return whether the caps allow this Job on top of those that are unfinished.
+        """Return whether the cap allows this Job on top of those that are unfinished.
 
         Every unfinished Job may take a node of its own. A cell that has not ended is expected to cost what those of its
         pool that have ended cost on average; as long as none has, its whole timeout. While no Job is unfinished, one is
         allowed until the estimate has reached the cap.
         """
-        num_unfinished, max_cost = self.run.jobs.count(*UNFINISHED), self.run.bounds.max_cost
-        if self.run.bounds.max_nodes is not None and num_unfinished >= self.run.bounds.max_nodes:
-            return False
+        max_cost = self.run.bounds.max_cost
         if max_cost is None:
             return True
-        if not num_unfinished and not self._num_ended[tracked.pool]:
+        if not self.run.jobs.count(*UNFINISHED) and not self._num_ended[tracked.pool]:
             return self.cost.amount < max_cost
         expected = defaultdict(float, {pool: self._expect_seconds(pool) for pool in self.prices})
         number = self._num_ended[tracked.pool]
@@ -362,7 +360,7 @@ def check_prices(profile: Profile, pools: Iterable[NodePools], max_cost: float |
             raise UserError(
                 f"--max-cost: profile {profile.name}: pools.{name}.price_per_hour: is missing; write what a node of "
                 f"this pool costs per hour in {profile.currency}, name its machine type (--machine {name}=MACHINE), or "
-                "leave --max-cost out (--max-nodes needs no price)"
+                "leave --max-cost out (--max-in-flight needs no price)"
             )
 
 

@@ -364,7 +364,6 @@ class RunBounds:
     unschedulable_seconds: float
     is_requeued: bool = False
     """A Job that no node takes for so long is deleted and created again later, rather than given up."""
-    max_nodes: int | None = None
     max_cost: float | None = None
     """In the profile's currency. None: there is no cap."""
     deadline_seconds: float | None = None

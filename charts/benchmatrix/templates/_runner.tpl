@@ -133,9 +133,6 @@ spec:
         {{- end }}
         - --deadline={{ .Values.schedule.deadlineSeconds | int64 }}
         - --max-in-flight={{ .Values.runner.maxInFlight | int64 }}
-        {{- with .Values.runner.maxNodes }}
-        - --max-nodes={{ . | int64 }}
-        {{- end }}
         {{- with .Values.runner.maxCost }}
         - --max-cost={{ . }}
         {{- end }}

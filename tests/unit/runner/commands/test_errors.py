@@ -21,7 +21,6 @@ CallMain = Callable[..., tuple[int, str, str]]
         (["run", "quick.yaml", "--python", "/no/python"], "error: --python /no/python: "),
         (["run", "quick.yaml", "--run-id", "My Run"], "error: --run-id My Run: "),
         (["run", "quick.yaml", "--owner", "a/b"], "error: --owner: "),
-        (["run", "quick.yaml", "--max-nodes", "2"], "error: --max-nodes: "),
         (["run", "quick.yaml", "--max-cost", "2"], "error: --max-cost: what an hour of this machine costs "),
         (["run", "quick.yaml", "--publish", "--no-report"], "error: --publish: "),
         (["run", "gpu.yaml"], "error: gpu.yaml: no cell can run here: no NVIDIA GPU "),

@@ -111,15 +111,6 @@ def test_records_that_were_there_at_the_start_count(tmp_path: Path) -> None:
     assert spending.cost.amount == pytest.approx(1.0)
 
 
-def test_nodes_are_capped_over_all_pools(tmp_path: Path) -> None:
-    first, second, third = track("cpu", 1), track("gpu", 2), track("cpu", 3)
-    spending = make_spending(tmp_path, first, second, third, max_nodes=2)
-    submit(spending.run.jobs, first)
-    assert spending.has_room(third)
-    submit(spending.run.jobs, second)
-    assert not spending.has_room(third)
-
-
 def test_money_is_capped_with_what_is_unfinished_at_its_timeout_until_one_has_ended(tmp_path: Path) -> None:
     first, second, third, *others = (track("gpu", seed, timeout_seconds=600.0) for seed in range(9))
     spending = make_spending(tmp_path, first, second, third, *others, max_cost=0.35)

@@ -87,7 +87,6 @@ def await_state(dispatcher: Dispatcher, tracked: TrackedJob, state: State) -> No
         ([("gpu", 1), ("gpu", 2), ("gpu", 2), ("gpu", 1)], {"max_parallel": {"gpu": 3}}, [0, 1, 2]),
         # The order of the run is kept across pools.
         ([("cpu", 1), ("gpu", 1), ("cpu", 1), ("gpu", 1)], {"max_in_flight": 3}, [0, 1, 2]),
-        ([("gpu", 1), ("cpu", 1)], {"max_nodes": 1}, [0]),
     ],
 )
 def test_jobs_are_submitted_in_order_as_far_as_there_is_room(
