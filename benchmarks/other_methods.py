@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from collector.nights.detection import EFFECT_FLOOR, FloatArray, find_group_effects, spread_over_cells
+from collector.nights.detection import EFFECT_FLOOR, FloatArray, find_common_effect, find_levels
 from night_scenarios import STEP, Scenario, draw, make_nights, run_programme
 
 FIRST_LOOK = 10
@@ -51,8 +51,11 @@ def list_other_lines(scenario: Scenario, num_programmes: int, otava: str | None)
 def prepare(scenario: Scenario, seed: int) -> FloatArray:
     """Return the logs of a programme's nights, without what the cells share, shape (cells, nights)."""
     nights = make_nights(draw(scenario, seed).nightly)
-    starts = np.zeros(len(nights.keys), dtype=np.int64)
-    return nights.logs - spread_over_cells(nights, find_group_effects(nights, starts))
+    levels = find_levels(nights.logs, np.zeros(len(nights.keys), dtype=np.int64))
+    logs = nights.logs.copy()
+    for rows in nights.find_groups().values():
+        logs[rows] -= find_common_effect(nights.logs[rows], levels[rows])
+    return logs
 
 
 def count_found(scenario: Scenario, find: FindAlarms, num_programmes: int) -> str:

@@ -62,41 +62,26 @@ def test_tenants_are_held_against_the_same_cell_alone(collect: Collect) -> None:
     assert row["decision"] == "less"
 
 
-def test_percentiles_are_those_of_each_repeats_pooled_steps(collect: Collect) -> None:
-    cell = make_gpu_cell(tenants=2)
+def test_percentiles_are_those_of_each_repeats_pooled_steps_where_it_has_enough(collect: Collect) -> None:
+    cells = [make_gpu_cell(tenants=2), make_gpu_cell(tenants=2, batch_size=8)]
     first, second = [0.1] * 60, [0.1, 0.2] * 30
-    shared = [make_tenants_result(cell, first, second, repeat=repeat) for repeat in (1, 2)]
-    alone = [make_result(ALONE, repeat=repeat, step_seconds=[0.05] * 99 + [0.15]) for repeat in (1, 2)]
-    (row,) = tabulate(collect, *alone, *shared)
-    pooled = [*first, *second]
-    assert row["p50_step_seconds"] == 0.1
-    assert row["p95_step_seconds"] == pytest.approx(np.quantile(pooled, 0.95))
-    assert row["p99_ratio"] == pytest.approx(0.2 / np.quantile([0.05] * 99 + [0.15], 0.99))
-    assert row["p50_ratio_low"] == pytest.approx(2.0)
-
-
-def test_a_percentile_that_a_repeat_has_too_few_steps_for_is_not_given(collect: Collect) -> None:
-    cell = make_gpu_cell(tenants=2)
-    shared = [
-        make_tenants_result(cell, [0.2] * number, [0.2] * number, repeat=repeat)
-        for repeat, number in enumerate((50, 49), start=1)
+    results = [
+        result
+        for repeat, few in ((1, 50), (2, 49))
+        for result in (
+            make_result(ALONE, repeat=repeat, step_seconds=[0.05] * 99 + [0.15]),
+            make_tenants_result(cells[0], first, second, repeat=repeat),
+            make_result(make_gpu_cell(batch_size=8), repeat=repeat, step_seconds=[0.1] * 19),
+            make_tenants_result(cells[1], [0.2] * few, [0.2] * few, repeat=repeat),
+        )
     ]
-    alone = [make_result(ALONE, repeat=repeat, step_seconds=[0.1] * 19) for repeat in (1, 2)]
-    (row,) = tabulate(collect, *alone, *shared)
-    assert pd.isna(row["p99_step_seconds"])
-    assert row["p95_step_seconds"] == 0.2
-    assert pd.isna(row["p95_ratio"])  # alone has 19 steps
-    assert row["p50_ratio"] == pytest.approx(2.0)
-
-
-def test_energy_is_shared_by_the_samples_of_all_tenants(collect: Collect) -> None:
-    cell = make_gpu_cell(tenants=2)
-    shared = [make_tenants_result(cell, [0.2] * 4, [0.25] * 4, watts=90.0, repeat=repeat) for repeat in (1, 2)]
-    use = make_gpu_use(energy_joules=180.0, num_steps=30)  # 6 J a step of 64
-    alone = [make_result(ALONE, repeat=repeat, gpu_use=(use,)) for repeat in (1, 2)]
-    (row,) = tabulate(collect, *alone, *shared)
-    assert row["joules_per_sample"] == pytest.approx(90 / (64 / 0.2 + 64 / 0.25))
-    assert row["energy_ratio"] == pytest.approx(90 / (64 / 0.2 + 64 / 0.25) / (6 / 64))
+    enough, few = tabulate(collect, *results)
+    assert enough["p50_step_seconds"] == 0.1
+    assert enough["p95_step_seconds"] == pytest.approx(np.quantile([*first, *second], 0.95))
+    assert enough["p99_ratio"] == pytest.approx(0.2 / np.quantile([0.05] * 99 + [0.15], 0.99))
+    assert enough["p50_ratio_low"] == pytest.approx(2.0)
+    assert (few["p95_step_seconds"], few["p50_ratio"]) == pytest.approx((0.2, 2.0))
+    assert all(pd.isna(few[name]) for name in ("p99_step_seconds", "p95_ratio"))  # alone has 19 steps
 
 
 def test_different_work_is_held_against_itself_alone_each(collect: Collect) -> None:
@@ -125,6 +110,7 @@ def test_different_work_is_held_against_itself_alone_each(collect: Collect) -> N
         assert row["jain_index"] == pytest.approx(1 / (3 * (0.25**2 + 0.5**2 + 0.25**2)))
         # In a second: 25 inferences of 1 J, and 15 training steps of 1 J, which took 70 J.
         assert row["energy_ratio"] == pytest.approx(70 / (25 * 1 + (10 + 5) * 1))
+        assert row["joules_per_sample"] == pytest.approx(70 / (25 + 32 * (10 + 5)))
     assert own["p50_ratio"] == pytest.approx(4.0)
 
 
