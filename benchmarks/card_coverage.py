@@ -12,10 +12,10 @@ from interval_scenarios import draw_card_logs
 from collector.statistics import (
     Estimate,
     average_by_machine,
-    estimate_cell,
     estimate_center,
     estimate_paired_ratio,
     estimate_ratio,
+    measure,
 )
 
 FloatArray = npt.NDArray[np.float64]
@@ -85,7 +85,7 @@ def estimate_from_repeats(subject: FloatArray, reference: FloatArray) -> Estimat
 def estimate_from_cards(subject: FloatArray, reference: FloatArray) -> Estimate:
     """Return the ratio with the cards of each side as a random effect."""
     return estimate_ratio(
-        *(estimate_cell(list(np.exp(logs).ravel()), name_cards(logs)) for logs in (subject, reference))
+        *(measure(list(np.exp(logs).ravel()), name_cards(logs)).estimate for logs in (subject, reference))
     )
 
 
