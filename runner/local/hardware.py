@@ -176,7 +176,9 @@ def _start_mps(variables: dict[str, str], folder: Path, keep_open: Sequence[int]
                 raise
             raise ProcessNotStarted(f"{MPS_PROGRAM} -d: {error}") from error
     if code:
-        raise ProcessNotStarted(f"{MPS_PROGRAM} -d ended with exit code {code}: {_read_last_line(folder)}")
+        said = output.read_text(errors="replace").split("\n")
+        reason = next(filter(None, map(str.strip, reversed(said))), "it gives no reason")
+        raise ProcessNotStarted(f"{MPS_PROGRAM} -d ended with exit code {code}: {reason}")
 
 
 def _end_mps(variables: dict[str, str], mark: str) -> None:
@@ -195,13 +197,3 @@ def _end_mps(variables: dict[str, str], mark: str) -> None:
     while any(find_marked(mark)) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
     kill_marked(mark)
-
-
-def _read_last_line(folder: Path) -> str:
-    """Return the last line that the daemon wrote, to its output or to its log."""
-    for name in ("output", "control.log"):
-        with suppress(OSError):
-            lines = (folder / name).read_text(errors="replace").strip().splitlines()
-            if lines:
-                return lines[-1]
-    return "it gives no reason"

@@ -77,7 +77,17 @@ class PyTorch(Framework):
         return max(torch.cuda.max_memory_allocated(), captured), torch.cuda.max_memory_reserved()
 
     def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
-        return record_activities(run)
+        """Record all that the GPUs which this process uses do, not the host: its operations would lengthen the steps.
+
+        Kernels of a replayed CUDA graph are recorded one by one.
+        """
+        # Tearing CUPTI down and starting it again crashes programs with CUDA graphs; torch.profiler itself sets both,
+        # where it knows of a graph (torch/profiler/profiler.py, has_cudagraphs).
+        os.environ.setdefault("TEARDOWN_CUPTI", "0")
+        os.environ.setdefault("DISABLE_CUPTI_LAZY_REINIT", "1")
+        with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+            run()
+        return list(select_activities(profiler.events()))
 
     def release_memory(self) -> None:
         if self._on_gpu:
@@ -93,21 +103,6 @@ class PyTorch(Framework):
 # Kineto's names for what is no kernel begin with these: "Memcpy HtoD (Pageable -> Device)", "Memset (Device)".
 COPIES = ("Memcpy", "Memset")
 MICROSECOND = 1_000.0  # in nanoseconds
-
-
-def record_activities(run: Callable[[], None]) -> list[DeviceActivity]:
-    """Call `run` and return the kernels and copies on the GPUs that this process uses.
-
-    The host is not traced: recording its operations would only lengthen the steps. Kernels of a replayed CUDA graph are
-    recorded one by one.
-    """
-    # Tearing CUPTI down and starting it again crashes programs with CUDA graphs; torch.profiler itself sets both, where
-    # it knows of a graph (torch/profiler/profiler.py, has_cudagraphs).
-    os.environ.setdefault("TEARDOWN_CUPTI", "0")
-    os.environ.setdefault("DISABLE_CUPTI_LAZY_REINIT", "1")
-    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
-        run()
-    return list(select_activities(profiler.events()))
 
 
 def select_activities(events: Iterable[Any]) -> Iterator[DeviceActivity]:
