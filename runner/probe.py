@@ -162,17 +162,12 @@ _OUTCOMES: dict[str, TrialOutcome] = {"ok": "fits", "oom": "out-of-memory", "tim
 HOST_ERRORS = ("MemoryError", "_ArrayMemoryError")
 HOST_WORDS = ("DefaultCPUAllocator", "device:CPU:", "_host_bfc")
 
-# Where PyTorch (TorchInductor and Triton) and JAX keep what they have compiled, for the processes that come after.
+# Where PyTorch (TorchInductor and Triton) and JAX keep what they have compiled, for the trials that come after.
 COMPILATION_CACHES = {
     "TORCHINDUCTOR_CACHE_DIR": "inductor",
     "TRITON_CACHE_DIR": "triton",
     "JAX_COMPILATION_CACHE_DIR": "jax",
 }
-
-
-def make_cache_variables(folder: Path, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of compilation caches in `folder` that all trials share; one that is `given` is left."""
-    return {name: str(folder / part) for name, part in COMPILATION_CACHES.items() if name not in given}
 
 
 class ProbeReport(BatchSearch):
@@ -218,7 +213,7 @@ def search_here(
             interpreters=interpreters,
             lock=lock,
             memory_limit_bytes=limit_bytes,
-            variables=make_cache_variables(Path(folder), os.environ),
+            variables={name: f"{folder}/{part}" for name, part in COMPILATION_CACHES.items() if name not in os.environ},
         )
 
         def try_batch(batch_size: int) -> Trial:

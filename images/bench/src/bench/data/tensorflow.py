@@ -1,7 +1,7 @@
 """Yields endless batches of real data for TensorFlow through tf.data."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,6 @@ from bench.data.feed import BatchFeed
 from bench.data.files import find_cifar10_files, find_image_files, report_undecodable
 from bench.registry import MODELS
 from bench.schema import Cell
-
-# A function of an image (height, width, 3) uint8 and of a seed (2,), as tf.random.stateless_* take it.
-Transform = Callable[[Any, Any], Any]
 
 
 def open_pipeline(cell: Cell, num_threads: int) -> BatchFeed:
@@ -47,12 +44,16 @@ def read_cifar10(cell: Cell, num_threads: int) -> Any:
     paths = find_cifar10_files(cell)
     num_images = sum(path.stat().st_size for path in paths) // preprocessing.CIFAR_RECORD_BYTES
     records = tf.data.FixedLengthRecordDataset([str(path) for path in paths], preprocessing.CIFAR_RECORD_BYTES)
-    transform = make_cifar10_transform(cell)
+    side, padding = preprocessing.CIFAR_SIDE, preprocessing.CIFAR_CROP_PADDING
 
     def parse(record: Any, seed: Any) -> tuple[Any, Any]:
         values = tf.io.decode_raw(record, tf.uint8)
-        planes = tf.reshape(values[1:], (3, preprocessing.CIFAR_SIDE, preprocessing.CIFAR_SIDE))
-        return transform(tf.transpose(planes, (1, 2, 0)), seed), tf.cast(values[0], tf.int64)
+        image = tf.transpose(tf.reshape(values[1:], (3, side, side)), (1, 2, 0))
+        if cell.phase == "train":
+            image = tf.image.resize_with_crop_or_pad(image, side + 2 * padding, side + 2 * padding)
+            image = crop_and_flip(image, side, seed)
+        image = normalize(resize(image, cell.input_size), preprocessing.CIFAR_MEAN, preprocessing.CIFAR_STD)
+        return image, tf.cast(values[0], tf.int64)
 
     return repeat_with_seeds(cell, records, num_images, stream=0).map(parse, num_parallel_calls=num_threads)
 
@@ -63,10 +64,14 @@ def read_domain(cell: Cell, paths: tuple[Path, ...], num_threads: int, *, stream
     `stream` keeps the domains' randomness apart.
     """
     names = tf.data.Dataset.from_tensor_slices([str(path) for path in paths])
-    transform = make_translation_transform(cell)
 
     def load(name: Any, seed: Any) -> Any:
-        return transform(decode(name), seed)
+        image = decode(name)
+        if cell.phase == "train":
+            image = crop_and_flip(resize(image, preprocessing.load_size(cell)), cell.input_size, seed)
+        else:
+            image = resize(image, cell.input_size)
+        return normalize(image, preprocessing.TRANSLATION_MEAN, preprocessing.TRANSLATION_STD)
 
     return repeat_with_seeds(cell, names, len(paths), stream=stream).map(load, num_parallel_calls=num_threads)
 
@@ -77,31 +82,6 @@ def repeat_with_seeds(cell: Cell, dataset: Any, num_images: int, *, stream: int)
     first = tf.constant([cell.seed, stream << 48], dtype=tf.int64)
     seeds = tf.data.Dataset.counter().map(lambda count: first + tf.stack([tf.zeros_like(count), count]))
     return tf.data.Dataset.zip((dataset.repeat(), seeds))
-
-
-def make_cifar10_transform(cell: Cell) -> Transform:
-    side, padding = preprocessing.CIFAR_SIDE, preprocessing.CIFAR_CROP_PADDING
-
-    def transform(image: Any, seed: Any) -> Any:
-        if cell.phase == "train":
-            image = tf.image.resize_with_crop_or_pad(image, side + 2 * padding, side + 2 * padding)
-            image = crop_and_flip(image, side, seed)
-        return normalize(resize(image, cell.input_size), preprocessing.CIFAR_MEAN, preprocessing.CIFAR_STD)
-
-    return transform
-
-
-def make_translation_transform(cell: Cell) -> Transform:
-    load_size = preprocessing.load_size(cell)
-
-    def transform(image: Any, seed: Any) -> Any:
-        if cell.phase == "train":
-            image = crop_and_flip(resize(image, load_size), cell.input_size, seed)
-        else:
-            image = resize(image, cell.input_size)
-        return normalize(image, preprocessing.TRANSLATION_MEAN, preprocessing.TRANSLATION_STD)
-
-    return transform
 
 
 def decode(name: Any) -> Any:
