@@ -90,18 +90,3 @@ def test_a_job_is_preempted_by_the_first_strategy_or_else_the_second(
     found = find_target(other, [queue, other], 3)
     assert (found is not None) == is_preempted
     assert found is None or found[1] is queue.running[-1]
-
-
-def test_of_equal_borrowers_the_one_with_the_newest_job_gives_it(counter: Counter) -> None:
-    borrowers = [make_queue(counter, running=1) for _ in range(3)]  # jobs 0, 1, 2
-    owner = make_queue(counter, nominal=1, pending=1)
-    for order in (borrowers, borrowers[::-1]):
-        found = find_target(owner, [*order, owner], 3)
-        assert found is not None
-        assert found[1].number == 2
-
-
-def test_two_heads_of_a_cycle_do_not_preempt_the_same_job(counter: Counter) -> None:
-    borrower = make_queue(counter, running=2)
-    owners = [make_queue(counter, nominal=1, pending=1) for _ in range(2)]
-    assert list_numbers(run_cycle([borrower, *owners], 2)[1]) == [1]

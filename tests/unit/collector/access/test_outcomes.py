@@ -38,14 +38,8 @@ def test_what_weeks_do_to_both_sides_cancels_in_their_ratio() -> None:
     assert Ratio(3 * weeks, ones).compare(Ratio(2 * weeks, ones)) == pytest.approx((1.5, 1.5, 1.5))
 
 
-def test_the_interval_of_a_percentile_covers_the_truth_about_as_often_as_it_says() -> None:
+def test_a_percentile_is_that_of_all_weeks_together() -> None:
     assert estimate_percentile(np.arange(1.0, 101.0), np.repeat([0, 2], 50), 3).center == 95.0
-    of_week = np.repeat(range(40), 30)
-    generator = np.random.default_rng(3)
-    truth = float(stats.expon.ppf(0.95))
-    figures = [estimate_percentile(generator.exponential(1.0, 1200), of_week, 40) for _ in range(60)]
-    # 57 of 60 on average, with a standard deviation of 1.7.
-    assert sum(figure.low <= truth <= figure.high for figure in figures) >= 52
 
 
 def test_slowdowns_are_on_straight_lines_and_beyond_the_last_all_share() -> None:

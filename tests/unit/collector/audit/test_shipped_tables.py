@@ -13,12 +13,6 @@ def audit(name: str) -> tuple[AuditedRow, ...]:
     return audit_table(load_table(name))
 
 
-def test_nvidias_figures_of_the_t4_are_all_possible() -> None:
-    rows = audit("nvidia-t4-resnet50")
-    assert {row.verdict for row in rows} == {"possible"}
-    assert {row.row.precision for row in rows} == {"fp32", "amp", "fp16", "int8"}
-
-
 def test_of_cnn_benchmarks_three_rows_need_winograd_and_nothing_is_impossible() -> None:
     rows = audit("jcjohnson-cnn-benchmarks")
     found = {(row.row.label, row.row.device): row.verdict_in_words for row in rows if row.verdict != "possible"}

@@ -17,15 +17,9 @@ HOUR = 3600.0
 
 def make_offer(place: str, price: float, seconds: Figure) -> OfferCost:
     """Return a machine with one GPU for `price` per hour, on which the job takes `seconds`."""
+    cost = seconds.scale(price / HOUR)
     row = make_price(place, price / HOUR)
-    return OfferCost(
-        row=row,
-        price_per_hour=price,
-        cost_per_1000_samples=seconds.scale(price / HOUR),
-        cost_of_job=seconds.scale(price / HOUR),
-        co2_grams_per_1000_samples=None,
-        co2_grams_of_job=None,
-    )
+    return OfferCost.model_construct(row=row, price_per_hour=price, cost_per_1000_samples=cost, cost_of_job=cost)
 
 
 def make_cost(
@@ -33,22 +27,15 @@ def make_cost(
 ) -> CellCost:
     """Return a cell whose job of 1,000 samples takes so many hours (value, low, high), with a machine per price."""
     seconds = Figure(value=hours[0], low=hours[1], high=hours[2]).scale(HOUR)
-    offers = tuple(make_offer(place, price, seconds) for place, price in prices.items())
-    return CellCost(
-        run_id="run",
+    return CellCost.model_construct(
         cell_id=label,
         label=label,
-        work="work",
         device=device,
         hardware=f"a {device}",
         num_gpus=1 if device == "gpu" else 0,
-        num_threads=4,
         seconds_per_1000_samples=seconds,
         seconds_of_job=seconds,
-        energy=None,
-        joules_of_job=None,
-        offers=offers,
-        reason="" if offers else "no price",
+        offers=tuple(make_offer(place, price, seconds) for place, price in prices.items()),
     )
 
 

@@ -4,9 +4,6 @@ import numpy as np
 import pytest
 
 from collector.results.cell_repeats import describe_disagreement
-from collector.results.summary import summarize_cells
-from factories import make_cell
-from measured_runs import Collect, make_repeats
 
 
 def spread(center: float, width: float) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
@@ -31,10 +28,3 @@ def spread(center: float, width: float) -> "np.ndarray[tuple[int], np.dtype[np.f
 def test_repeats_disagree_by_more_than_their_steps_spread(centers: tuple[float, ...], width: float, words: str) -> None:
     seconds = [center / 1000 for center in centers]
     assert describe_disagreement(seconds, [spread(center, width) for center in seconds]) == words
-
-
-def test_a_cell_whose_repeats_disagree_has_a_note(collect: Collect) -> None:
-    (row,) = summarize_cells(collect(*make_repeats(make_cell(), 0.1, 0.1, 0.12))).to_dict("records")
-    assert row["disagreement"] == "1 of 3 takes 20 % longer: 100, 100 and 120 ms"
-    assert (row["least_repeat_seconds"], row["most_repeat_seconds"]) == pytest.approx((0.1, 0.12))
-    assert "repeats disagree: 1 of 3 takes 20 % longer: 100, 100 and 120 ms; more repeats are needed" in row["note"]
