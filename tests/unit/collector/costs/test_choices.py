@@ -1,5 +1,7 @@
 """The cheapest for a deadline, the fastest for a budget, and a CPU or a GPU: worked out by hand."""
 
+from typing import Any
+
 import pytest
 
 from collector.costs.document import (
@@ -27,16 +29,10 @@ def make_cost(
 ) -> CellCost:
     """Return a cell whose job of 1,000 samples takes so many hours (value, low, high), with a machine per price."""
     seconds = Figure(value=hours[0], low=hours[1], high=hours[2]).scale(HOUR)
-    return CellCost.model_construct(
-        cell_id=label,
-        label=label,
-        device=device,
-        hardware=f"a {device}",
-        num_gpus=1 if device == "gpu" else 0,
-        seconds_per_1000_samples=seconds,
-        seconds_of_job=seconds,
-        offers=tuple(make_offer(place, price, seconds) for place, price in prices.items()),
-    )
+    offers = tuple(make_offer(place, price, seconds) for place, price in prices.items())
+    fields: dict[str, Any] = {"cell_id": label, "label": label, "device": device, "hardware": f"a {device}"}
+    fields |= {"num_gpus": int(device == "gpu"), "seconds_per_1000_samples": seconds, "seconds_of_job": seconds}
+    return CellCost.model_construct(**fields, offers=offers)
 
 
 # 10 h at 1 and 2 per hour: 10 and 20. 4 h at 5: 20. Half an hour to either side.
