@@ -21,7 +21,8 @@ def make_offer(place: str, price: float, seconds: Figure) -> OfferCost:
     """Return a machine with one GPU for `price` per hour, on which the job takes `seconds`."""
     cost = seconds.scale(price / HOUR)
     row = make_price(place, price / HOUR)
-    return OfferCost.model_construct(row=row, price_per_hour=price, cost_per_1000_samples=cost, cost_of_job=cost)
+    fields: dict[str, Any] = {"row": row, "price_per_hour": price, "cost_per_1000_samples": cost, "cost_of_job": cost}
+    return OfferCost.model_construct(**fields)
 
 
 def make_cost(
