@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.schema import Cell, Result, Run
+from bench.schema import Cell, Environment, Result, Run
 from bench.store import Store
 from collector.results.collection import Collection
 from collector.results.load import load_run
-from factories import RUN_ID, make_result, make_run, put_documents
+from factories import RUN_ID, make_cell, make_environment, make_result, make_run, put_documents
 
 Collect = Callable[..., Collection]
 """What the fixture `collect` of tests/unit/collector gives: `collect_results` with its directory."""
@@ -34,3 +34,18 @@ def make_repeats(cell: Cell, *medians: float, **overrides: Any) -> list[Result]:
         make_result(cell, repeat=number, step_seconds=(median,) * 3, **overrides)
         for number, median in enumerate(medians, start=1)
     ]
+
+
+def make_spread(cell: Cell, seconds: float, environment: Environment | None = None, **overrides: Any) -> list[Result]:
+    """Return three repeats around `seconds`, 1 % apart: their logs have a standard deviation of 1.0 %."""
+    given = {} if environment is None else {"environment": environment}
+    return make_repeats(cell, *(factor * seconds for factor in (0.99, 1.0, 1.01)), **given, **overrides)
+
+
+TENSORFLOW = make_environment(versions={"tensorflow": "2.21.0", "keras": "3.13.0"})
+
+
+def make_framework_pair(ratio: float, **fields: Any) -> list[Result]:
+    """Return repeats of TensorFlow that takes `ratio` times as long as PyTorch, on the same host."""
+    graph = make_cell(framework="tensorflow", mode="graph", **fields)
+    return [*make_spread(make_cell(**fields), 0.1), *make_spread(graph, 0.1 * ratio, TENSORFLOW)]

@@ -21,9 +21,8 @@ from collector.comparisons import (
 from collector.results.frames import Row, list_rows
 from collector.results.summary import summarize_cells, summarize_collections
 from factories import make_cell, make_environment, make_failed_result, make_gpu, make_result, make_validity
-from measured_runs import Collect, collect_results, make_repeats
+from measured_runs import TENSORFLOW, Collect, collect_results, make_repeats
 
-TENSORFLOW = make_environment(versions={"tensorflow": "2.21.0", "keras": "3.13.0"})
 OTHER_CPU = make_environment(cpu_model="AMD EPYC")
 EAGER, TF = make_cell(), make_cell(framework="tensorflow")
 GPU = make_cell(device="gpu")

@@ -10,10 +10,9 @@ from bench.store import Store
 from collector.analysis import analyze_run
 from collector.grid import describe_ratio, format_ratio, make_grid
 from factories import RUN_ID, make_cell, make_environment, make_failed_result, make_result, make_run, make_validity
-from measured_runs import Collect, make_repeats, put_and_load
+from measured_runs import TENSORFLOW, Collect, make_repeats, put_and_load
 from price_tables import make_price, make_price_table
 
-TENSORFLOW = make_environment(versions={"tensorflow": "2.20.0", "keras": "3.13.0"})
 EAGER, GRAPH = make_cell(), make_cell(framework="tensorflow", mode="graph")
 
 

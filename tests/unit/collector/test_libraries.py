@@ -11,8 +11,7 @@ from collector.results.hosts import shorten_cudnn
 from collector.tables.comparisons import make_comparison_table
 from collector.tables.environments import describe_libraries
 from factories import make_cell, make_environment, make_gpu
-from measured_runs import Collect
-from spread_runs import make_spread
+from measured_runs import Collect, make_spread
 
 
 @pytest.mark.parametrize(

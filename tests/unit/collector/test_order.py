@@ -12,7 +12,7 @@ from collector.labels import list_in_order
 from collector.results.load import load_run
 from collector.tables.cells import make_training_table
 from factories import make_cell, make_run, put_documents
-from spread_runs import TENSORFLOW, make_spread
+from measured_runs import TENSORFLOW, make_spread
 
 GRAPH = {"framework": "tensorflow", "mode": "graph"}
 WORKS = (

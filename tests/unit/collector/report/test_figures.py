@@ -29,10 +29,9 @@ from factories import (
     make_roofline,
     make_validity,
 )
-from measured_runs import Collect, make_repeats
+from measured_runs import Collect, make_framework_pair, make_repeats, make_spread
 from runner.commands.report import FigureName
 from shared_runs import SEVEN_OF_EIGHT, TRAINING, make_fallen_result, make_gpu_cell, make_tenants_result
-from spread_runs import make_framework_pair, make_spread
 
 
 def list_rows_with(group: FigureGroup, column: str) -> list[dict[str, Any]]:

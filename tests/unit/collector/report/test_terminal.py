@@ -13,8 +13,7 @@ from collector.report.tables import print_summary
 from collector.tables.table import CELL, Table, make_table, number_column, print_table, text_column
 from collector.units import MILLISECOND, THROUGHPUT
 from factories import make_cell, make_failed_result
-from measured_runs import Collect
-from spread_runs import make_framework_pair
+from measured_runs import Collect, make_framework_pair
 
 CELL_NAME = "conv6 train, CPU, batch 16"
 

@@ -7,8 +7,7 @@ from collector.comparisons import DEVICES, FRAMEWORKS
 from collector.tables.comparisons import make_comparison_table
 from collector.tables.table import Table
 from factories import make_cell, make_environment, make_validity
-from measured_runs import collect_results, make_repeats
-from spread_runs import make_framework_pair, make_spread
+from measured_runs import collect_results, make_framework_pair, make_repeats, make_spread
 
 
 def read_first_row(table: Table) -> dict[str, str]:

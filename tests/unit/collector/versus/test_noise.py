@@ -49,30 +49,17 @@ def test_runs_that_differ_by_less_than_their_repeats_still_have_a_floor() -> Non
     assert noise.between_runs.log_floor > 0.01
 
 
-def test_runs_follow_each_other() -> None:
-    found = list_differences([make_estimate(2, 1.3), make_estimate(0, 1.0), make_estimate(1, 1.1)])
-    assert [(one.runs, round(math.exp(one.log_difference), 6)) for one in found] == [
-        (("run-0", "run-1"), 1.1),
-        (("run-1", "run-2"), round(1.3 / 1.1, 6)),
-    ]
-
-
-def test_other_kinds_and_runs_of_one_repeat_say_nothing() -> None:
-    assert list_differences([make_estimate(0, 1.0), make_estimate(1, 1.1, kind="other")]) == []
-    assert list_differences([make_estimate(0, 1.0), make_estimate(1, 1.1, error=None)]) == []
-
-
-def test_runs_on_different_machines_are_another_kind_of_noise() -> None:
-    found = list_differences([make_estimate(0, 1.0), make_estimate(1, 1.1, machines="bench-2")])
-    assert [one.pool for one in found] == [("cpu", False, False)]
-
-
-def test_the_noise_of_cells_with_tenants_is_not_that_of_cells_alone() -> None:
+def test_runs_of_one_kind_follow_each_other() -> None:
     shared = [replace(one, is_shared=True) for one in make_pair("shared", 0.2)]
-    found = list_differences([*make_pair("alone", 0.01), *shared])
-    assert [(one.cell_id, one.pool) for one in found] == [
-        ("alone", ("cpu", True, False)),
-        ("shared", ("cpu", True, True)),
+    moved = [make_estimate(0, 1.0, kind="moved"), make_estimate(1, 1.1, kind="moved", machines="bench-2")]
+    unknown = [make_estimate(0, 1.0, kind="one repeat"), make_estimate(1, 1.1, kind="one repeat", error=None)]
+    ordered = [make_estimate(2, 1.3), make_estimate(0, 1.0), make_estimate(1, 1.1)]
+    found = list_differences([*ordered, make_estimate(0, 1.0, kind="alone"), *shared, *moved, *unknown])
+    assert [(one.cell_id, one.runs, round(math.exp(one.log_difference), 4), one.pool) for one in found] == [
+        ("c", ("run-0", "run-1"), 1.1, ("cpu", True, False)),
+        ("c", ("run-1", "run-2"), 1.1818, ("cpu", True, False)),
+        ("shared", ("run-0", "run-1"), 1.2214, ("cpu", True, True)),
+        ("moved", ("run-0", "run-1"), 1.1, ("cpu", False, False)),
     ]
 
 
