@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -132,19 +133,14 @@ def _find_repeat(key: str) -> RepeatKey:
     return parts.cell_id, parts.repeat
 
 
-def find_fault(result: Result, key: ResultKey) -> str | None:
-    """Return why a record counts for nothing that can be read, in one line, or None: it is the one that its key says.
-
-    `key`: of its place in the store.
-    """
-    if (result.run_id, result.cell_id, result.repeat, result.attempt) != (
+def is_record_of(result: Result, key: ResultKey) -> bool:
+    """Return whether a record is the one that the key of its place in the store says."""
+    return (result.run_id, result.cell_id, result.repeat, result.attempt) == (
         key.run_id,
         key.cell_id,
         key.repeat,
         key.attempt,
-    ):
-        return f"it is of {result.run_id}/{result.cell_id}, repeat {result.repeat}, attempt {result.attempt}"
-    return None
+    )
 
 
 def _classify(data: bytes, key: ResultKey) -> tuple[Condition, float]:
@@ -156,7 +152,7 @@ def _classify(data: bytes, key: ResultKey) -> tuple[Condition, float]:
         result = read_result(data)
     except InvalidDocumentError:
         return _DAMAGED
-    if find_fault(result, key) is not None:
+    if not is_record_of(result, key):
         return _DAMAGED
     seconds = measure_attempt(result.started_at, result.finished_at) or 0.0
     return _find_condition(result.status, result.validity is not None and result.validity.is_contaminated), seconds
@@ -205,7 +201,11 @@ def choose_run(
     del plan  # 100 MB for 100,000 cells: it goes before as much is read
     found = read_run(store, run_id)
     assert found is not None
-    check_same_plan(found, plan_id, num_repeats, source)
+    if found.plan_id != plan_id:
+        raise UserError(
+            f"{source}: run {run_id} was planned with other cells or repeats ({found.num_repeats} repeats, here "
+            f"{num_repeats}); give another --run-id, or none for a new run"
+        )
     check_same_place(found, *here, warn or warn_on_stderr)
     return found
 
@@ -254,18 +254,6 @@ def check_still_stored(store: Store, run_id: str) -> None:
         )
 
 
-def store_plan(store: Store, run: Run) -> None:
-    """Store the plan of a new run. TransientError if another runner has stored one of this name just now.
-
-    Each would go by its own plan: what the other one measures would not be planned, and counts nowhere.
-    """
-    if not store.put_new(run_key(run.run_id), run.to_json()):
-        raise TransientError(
-            f"run {run.run_id}: another runner has begun a run of this name at the same moment; give the same command "
-            "again, which resumes that run if it is of the same plan"
-        )
-
-
 def find_unfinished_run(store: Store, plan: Run, retries: Retries = NO_RETRIES) -> Run | None:
     """Return the newest run of the same plan and place that lacks results and was begun within RESUME_WITHIN.
 
@@ -282,11 +270,10 @@ def find_unfinished_run(store: Store, plan: Run, retries: Retries = NO_RETRIES) 
     for run_id in sorted(store.list_run_ids(), reverse=True):
         if not pattern.fullmatch(run_id) or not oldest <= run_id <= f"{newest}-ffff":
             continue
-        run = _try_to_read_run(store, run_id)
-        if run is None or run.plan_id != plan.plan_id or not is_same_place(run, plan):
-            continue
-        if _lacks_results(store, run, retries):
-            return run
+        with suppress(KeyMissing, InvalidDocumentError, UnreadableObject):
+            run = read_stored_run(store.get(run_key(run_id)))
+            if run.plan_id == plan.plan_id and is_same_place(run, plan) and _lacks_results(store, run, retries):
+                return run
     return None
 
 
@@ -297,15 +284,6 @@ def _lacks_results(store: Store, run: Run, retries: Retries) -> bool:
     if any(repeat.key not in there for repeat in order_repeats(run.cells, run.order_seed)):
         return True
     return bool(select_missing(run, records.read_snapshot(), retries))
-
-
-def check_same_plan(run: Run, plan_id: str, num_repeats: int, source: str) -> None:
-    """Raise UserError if the run found in the store was planned from other cells or repeats than this plan."""
-    if run.plan_id != plan_id:
-        raise UserError(
-            f"{source}: run {run.run_id} was planned with other cells or repeats ({run.num_repeats} repeats, here "
-            f"{num_repeats}); give another --run-id, or none for a new run"
-        )
 
 
 def check_same_place(run: Run, cluster: Cluster | None, hostname: str, warn: Callable[[str], None]) -> None:
@@ -346,12 +324,19 @@ def select_missing(run: Run, snapshot: RecordSnapshot, retries: Retries = NO_RET
 
 
 def begin_run(store: Store, run: Run, snapshot: RecordSnapshot, missing: Sequence[Repeat], console: Console) -> None:
-    """Store the plan of a run that is new, and say what is planned, what is there and what of it cannot be read."""
+    """Store the plan of a run that is new, and say what is planned, what is there and what of it cannot be read.
+
+    TransientError if another runner has stored a plan of this name just now.
+    """
     if is_stored(store, run.run_id):
         console.print(f"run {run.run_id} is resumed (--new starts another)")
-    else:
-        store_plan(store, run)
+    elif store.put_new(run_key(run.run_id), run.to_json()):
         console.print(f"run {run.run_id}")
+    else:  # each would go by its own plan: what the other one measures would not be planned, and counts nowhere
+        raise TransientError(
+            f"run {run.run_id}: another runner has begun a run of this name at the same moment; give the same command "
+            "again, which resumes that run if it is of the same plan"
+        )
     describe_plan(run, missing, console.print)
     if damaged := snapshot.damaged:
         console.print(f"damaged records: {len(damaged):,}, which count as missing; such as {damaged[0]}")
@@ -374,11 +359,3 @@ def is_same_place(run: Run, plan: Run) -> bool:
     if run.cluster is None or plan.cluster is None or run.cluster.is_apart_from(plan.cluster):
         return False
     return run.cluster.model_copy(update={"authorities": plan.cluster.authorities}) == plan.cluster
-
-
-def _try_to_read_run(store: Store, run_id: str) -> Run | None:
-    """Return the run, or None if its run.json is missing, no run of this version, or not signed where it has to be."""
-    try:
-        return read_stored_run(store.get(run_key(run_id)))
-    except (KeyMissing, InvalidDocumentError, UnreadableObject):
-        return None

@@ -29,7 +29,7 @@ from runner.kubernetes.failures import (
 )
 from runner.kubernetes.objects import CONTAINER, JobStatus, PodStatus, read_pod_status
 from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
-from runner.runs import find_fault
+from runner.runs import is_record_of
 
 LOG_LINES = 20
 MAX_LOG_BYTES = 2 * MAX_DOCUMENT_BYTES
@@ -62,8 +62,8 @@ class ResultRecorder:
         Raise UserError where it has one of another version of this tool, and none of the run was read before: then the
         images are of that version, and no record of the run will be readable.
         """
-        found = [read for read in map(self._try_to_read, self._list_keys(tracked)) if isinstance(read, Result)]
-        return max(found, key=lambda result: result.finished_at) if found else None
+        found = filter(None, map(self._try_to_read, self._list_keys(tracked)))
+        return max(found, key=lambda result: result.finished_at, default=None)
 
     def record_finished(self, tracked: TrackedJob, job: JobStatus) -> Result | EndedFromOutside | None:
         """Return the record of a repeat whose Job has finished; write it if there is none.
@@ -114,15 +114,12 @@ class ResultRecorder:
                 keys.append(key)
         return keys
 
-    def _try_to_read(self, key: str) -> Result | str:
-        """Return a record, or why it does not count, which is no reason to end the run of all others.
-
-        Its cell may have damaged it.
-        """
+    def _try_to_read(self, key: str) -> Result | None:
+        """Return a record; None if it does not count: that its cell damaged it is no reason to end the run."""
         try:
             data = self.run.store.get(key)
-        except (KeyMissing, UnreadableObject) as error:
-            return str(error)
+        except (KeyMissing, UnreadableObject):
+            return None
         try:
             result = read_result(data)
         except InvalidDocumentError as error:
@@ -131,11 +128,10 @@ class ResultRecorder:
                     f"{self.run.store.url}/{key}: the record cannot be read ({error}); do the images have "
                     "the version of this tool?"
                 ) from error
-            return str(error)
+            return None
         self._has_read = True
         parts = parse_result_key(key)
-        assert parts is not None
-        return find_fault(result, parts) or result
+        return result if parts is not None and is_record_of(result, parts) else None
 
     def _list_pods(self, tracked: TrackedJob) -> list[PodStatus]:
         pods = list(tracked.pods.values())
@@ -207,7 +203,7 @@ class ResultRecorder:
             error=failure,
         )
         key = result_key(result.run_id, result.cell_id, result.repeat, result.attempt)
-        left = self._try_to_read(key)
-        if not isinstance(left, Result):
-            self.run.store.put(key, result.to_json())
-        return left if isinstance(left, Result) else result
+        if (left := self._try_to_read(key)) is not None:
+            return left
+        self.run.store.put(key, result.to_json())
+        return result

@@ -61,9 +61,8 @@ KEEP_OFF = (
     '`labels: {sidecar.istio.io/inject: "false"}` in the profile'
 )
 MISSING_SECONDS = 3.0
-"""After how long the store is searched for the record of a missing Job: another runner may have given it up."""
-ORPHAN_SECONDS = 5.0
-"""After how long it is looked again whether a pod whose Job was deleted without it has ended."""
+"""After how long the store is searched for the record of a missing Job: another runner may have given it up, and its
+pod may run on without it."""
 MAX_DISRUPTIONS = 20
 """How many pods of a repeat may be ended from outside before it is given up."""
 MAX_NODE_FAULTS = 6
@@ -276,7 +275,7 @@ class ClusterSession:
             tracked.running_pod = pod
             if pod.is_held and not pod.is_deleted and tracked.job is not None and pod.uid not in self._held:
                 self._held.add(pod.uid)
-                self.run.dispatcher.call_later(HELD_SECONDS, partial(self._end_held, tracked, tracked.job, pod))
+                self.run.dispatcher.call_later(HELD_SECONDS, partial(self._end_held, tracked, pod))
         if pod.phase == "Running" or (is_deleted and pod.phase != "Failed"):
             tracked.pods.pop(pod.name, None)
             return
@@ -319,15 +318,13 @@ class ClusterSession:
         end = partial(self._recorder.end, tracked, failure)
         self.run.dispatcher.record(end, partial(self._finish_or_requeue, tracked, tracked.job))
 
-    def _end_held(self, tracked: TrackedJob, job: JobStatus, pod: PodStatus) -> None:
+    def _end_held(self, tracked: TrackedJob, pod: PodStatus) -> None:
         """End the Job of a pod whose measurement is over, if another container still keeps it from ending.
 
         Kubernetes would wait for that container until the pod's deadline, and measure again in another pod.
         """
-        is_same = tracked.job is not None and tracked.job.uid == job.uid
-        if tracked.state != "in-flight" or not is_same or tracked.running_pod is None:
-            return
-        if tracked.running_pod.uid != pod.uid:
+        job, running = tracked.job, tracked.running_pod
+        if tracked.state != "in-flight" or job is None or running is None or running.uid != pod.uid:
             return
         names = ", ".join(pod.other_containers)
         self.run.dispatcher.warn(
@@ -370,16 +367,22 @@ class ClusterSession:
         if result is not None:
             self._measure_again(tracked, job, result)
         else:
-            self._settle(tracked, {job.uid}, job, self._submission.requeue)
+            self._settle(tracked, job, (), self._submission.requeue)
 
     def _settle(
-        self, tracked: TrackedJob, uids: set[str], job: JobStatus, submit_again: Callable[[TrackedJob], None]
+        self,
+        tracked: TrackedJob,
+        job: JobStatus,
+        pods: Iterable[PodStatus],
+        submit_again: Callable[[TrackedJob], None],
     ) -> None:
         """Forget a Job that was deleted, with its pods: what is still reported of these ids is old."""
-        tracked.settled_uids |= uids
+        tracked.settled_uids |= {job.uid, *(pod.uid for pod in pods)}
+        tracked.pods = {name: pod for name, pod in tracked.pods.items() if pod.uid not in tracked.settled_uids}
         if tracked.job is not None and tracked.job.uid != job.uid:  # another runner has created it again
             self._follow(tracked, tracked.job)
             return
+        tracked.settled_uids |= {pod.uid for pod in tracked.pods.values()}
         tracked.job = None
         tracked.forget_pods()
         submit_again(tracked)
@@ -420,12 +423,8 @@ class ClusterSession:
                     self._node_faults.write(fault)
                 self._recorder.delete_job(job.name, job.uid)
 
-            def replace_job(_: None) -> None:
-                uids = {job.uid, *(pod.uid for pod in (*ended.pods, *tracked.pods.values()))}
-                tracked.forget_pods()
-                self._settle(tracked, uids, job, partial(self._submission.retry, delay_seconds=delay_seconds))
-
-            self.run.dispatcher.record(discard, replace_job)
+            again = partial(self._submission.retry, delay_seconds=delay_seconds)
+            self.run.dispatcher.record(discard, lambda _: self._settle(tracked, job, ended.pods, again))
 
     def _judge_faults(self, tracked: TrackedJob, faults: Sequence[NodeFault]) -> tuple[Failure | None, float]:
         """Return the failure of a repeat that met too many faults, or None and how long to wait for the next try."""
@@ -444,11 +443,8 @@ class ClusterSession:
         """
         self.run.jobs.move(tracked, "recording")
         self._watcher.check()
-        self._look_later(tracked, MISSING_SECONDS)
-
-    def _look_later(self, tracked: TrackedJob, seconds: float) -> None:
         find, then = partial(self._recorder.find_record_or_pod, tracked), partial(self._handle_found, tracked)
-        self.run.dispatcher.call_later(seconds, partial(self.run.dispatcher.record, find, then))
+        self.run.dispatcher.call_later(MISSING_SECONDS, partial(self.run.dispatcher.record, find, then))
 
     def _handle_found(self, tracked: TrackedJob, found: Result | str) -> None:
         """Create a missing Job again, unless its pod `found` measures on without it: that would make two records."""
@@ -463,7 +459,7 @@ class ClusterSession:
                 f"Job {tracked.name} was deleted without its pod {found}, which runs on: its record is waited for; to "
                 "have the repeat measured anew, delete the pod"
             )
-            self._look_later(tracked, ORPHAN_SECONDS)
+            self._handle_missing_job(tracked)
         else:
             if not tracked.is_released:  # else it was this runner that deleted it, and has said so
                 self.run.dispatcher.warn(f"Job {tracked.name} was deleted before it had finished; it is created again")

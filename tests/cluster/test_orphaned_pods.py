@@ -2,7 +2,7 @@
 
 import pytest
 from commands import CallMain
-from orphans import orphan
+from disruptions import orphan
 from runs import DEADLINE_SECONDS, MakeSetup, StartKubelet, check_all_once, make_cells, wait_for
 
 from bench.store import Store

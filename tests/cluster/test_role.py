@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from audit import REVIEWS, list_allowed, read_refused, read_requests, request_token
 from commands import CallMain, create
-from orphans import orphan
+from disruptions import orphan
 from rich.console import Console
 from runs import DEADLINE_SECONDS, Setup, StartKubelet, make_cells, wait_for
 

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from bench.errors import UserError
-from bench.schema import Cell, Cluster, Result, Run
+from bench.schema import Cluster, Run
 from bench.store import Store
 from collector.results.load import load_run
 from factories import make_cell, make_run, make_validity, put_documents
@@ -38,60 +38,41 @@ from stored_runs import (
     name_repeats,
 )
 
+FAILED, CONTAMINATED = Retries(failed=True), Retries(contaminated=True)
+BOTH = Retries(failed=True, contaminated=True)
+VALIDITY = {
+    "contaminated": make_validity("contaminated"),
+    "disturbed": make_validity("over-peak", "contaminated"),  # whatever graver verdict it has
+    "noisy": make_validity("noisy"),  # a bad measurement that nobody disturbed
+}
 
-def test_missing_is_what_has_no_key(store: Store) -> None:
-    run = make_own_run(repeats=2)
-    put_documents(store, run, [make_ok(run, CELL_A), make_failed(run, CELL_B), make_ok(run, CELL_B, repeat=2)])
 
-    assert name_repeats(list_missing_repeats(store, run)) == [("pytorch", 2)]
-
-
-def test_failed_repeats_are_missing_if_asked_for_unless_another_attempt_went_well(store: Store) -> None:
-    run = make_own_run(repeats=2)
-    results = [
-        make_failed(run, CELL_A),
-        make_ok(run, CELL_A, attempt="a2"),
-        make_failed(run, CELL_B),
-        make_failed(run, CELL_B, attempt="a2"),
-    ]
+@pytest.mark.parametrize(
+    ("records", "missing"),
+    [
+        ("a1 ok, b1 failed, b2 ok", {NO_RETRIES: "a2"}),
+        ("a1 failed, a1 ok, b1 failed, b1 failed", {NO_RETRIES: "a2 b2", FAILED: "b1 a2 b2"}),
+        (
+            "a1 contaminated, a1 contaminated, b1 contaminated, b1 noisy, a2 failed, b2 ok",
+            {NO_RETRIES: "", CONTAMINATED: "a1", BOTH: "a1 a2"},
+        ),
+        ("a1 disturbed, b1 ok, a2 ok, b2 ok", {FAILED: "", CONTAMINATED: "a1"}),
+    ],
+)
+def test_missing_is_what_has_no_record_and_what_is_to_be_measured_again(
+    store: Store, records: str, missing: dict[Retries, str]
+) -> None:
+    run, cells, results = make_own_run(repeats=2), {"a": CELL_A, "b": CELL_B}, []
+    for number, (repeat, how) in enumerate(record.split() for record in records.split(", ")):
+        make = make_failed if how == "failed" else make_ok
+        result = make(run, cells[repeat[0]], repeat=int(repeat[1]), attempt=f"a{number}")
+        results.append(result.model_copy(update={"validity": VALIDITY[how]}) if how in VALIDITY else result)
     put_documents(store, run, results)
 
-    assert name_repeats(list_missing_repeats(store, run, Retries(failed=True))) == [
-        ("tensorflow", 1),
-        ("pytorch", 2),
-        ("tensorflow", 2),
-    ]
-    assert name_repeats(list_missing_repeats(store, run)) == [("pytorch", 2), ("tensorflow", 2)]
-
-
-def test_contaminated_repeats_are_missing_if_asked_for_until_an_attempt_was_left_alone(store: Store) -> None:
-    run = make_own_run(repeats=2)
-    results = [
-        make_contaminated(run, CELL_A),
-        make_contaminated(run, CELL_A, attempt="a2"),
-        make_contaminated(run, CELL_B),
-        make_noisy(run, CELL_B, attempt="a2"),
-        make_failed(run, CELL_A, repeat=2),
-        make_ok(run, CELL_B, repeat=2),
-    ]
-    put_documents(store, run, results)
-
-    assert list_missing_repeats(store, run) == []
-    assert name_repeats(list_missing_repeats(store, run, Retries(contaminated=True))) == [("pytorch", 1)]
-    both = Retries(failed=True, contaminated=True)
-    assert name_repeats(list_missing_repeats(store, run, both)) == [("pytorch", 1), ("pytorch", 2)]
-
-
-def test_a_disturbed_repeat_is_measured_again_also_where_its_verdict_is_a_graver_one(store: Store) -> None:
-    run = make_own_run()
-    disturbed = make_ok(run, CELL_A).model_copy(update={"validity": make_validity("over-peak", "contaminated")})
-    put_documents(store, run, [disturbed, make_ok(run, CELL_B)])
-    assert name_repeats(list_missing_repeats(store, run, Retries(contaminated=True))) == [("pytorch", 1)]
-
-
-def make_noisy(run: Run, cell: Cell, attempt: str) -> Result:
-    """Return a record of a bad measurement that nobody disturbed."""
-    return make_ok(run, cell, attempt=attempt).model_copy(update={"validity": make_validity("noisy")})
+    names: dict[str, str] = {CELL_A.framework: "a", CELL_B.framework: "b"}
+    for retries, expected in missing.items():
+        found = name_repeats(list_missing_repeats(store, run, retries))
+        assert " ".join(f"{names[framework]}{number}" for framework, number in found) == expected
 
 
 def test_a_resumed_run_goes_on_in_the_order_that_was_drawn_for_it(store: Store) -> None:
@@ -119,13 +100,6 @@ def test_keys_that_are_no_results_and_results_of_other_cells_do_not_count(store:
     assert name_repeats(list_missing_repeats(store, run)) == [("pytorch", 1), ("tensorflow", 1)]
 
 
-def test_the_newest_run_is_the_one_begun_last_whatever_its_name(store: Store) -> None:
-    for name, age_hours in (("zzz", 3), ("aaa", 1), ("mmm", 2)):
-        put_documents(store, make_run(run_id=name, created_at=NOW - timedelta(hours=age_hours)), [])
-
-    assert find_newest_run(store).run_id == "aaa"
-
-
 def test_a_run_dated_in_the_future_is_passed_over_and_named(store: Store) -> None:
     far = datetime.now(UTC) + timedelta(days=400)
     put_documents(store, make_run(run_id="mistaken", created_at=far), [])
@@ -137,8 +111,9 @@ def test_a_run_dated_in_the_future_is_passed_over_and_named(store: Store) -> Non
     assert warnings == [f"{words}; there is no other", f"{words}; name it to have it"]
 
 
-def test_folders_without_a_readable_plan_are_no_runs(store: Store) -> None:
-    put_documents(store, make_run(run_id="good"), [])
+def test_the_newest_run_is_the_one_begun_last_whose_plan_can_be_read(store: Store) -> None:
+    for name, age_hours in (("zzz", 3), ("good", 1), ("mmm", 2)):
+        put_documents(store, make_run(run_id=name, created_at=NOW - timedelta(hours=age_hours)), [])
     store.put("runs/no-plan/results/x.json", b"{}")
     store.put("runs/damaged/run.json", b"{")
     newer = make_run(run_id="newer", created_at=NOW + timedelta(hours=1)).to_json()
