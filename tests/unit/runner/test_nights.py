@@ -44,10 +44,6 @@ def put_slow_night(nights: SimulatedNights) -> tuple[Suspicion, str]:
     return suspicion, suspicion.confirmation_run_id
 
 
-def list_states(report: NightReport) -> list[str]:
-    return [change.state for change in report.changes]
-
-
 def list_parts(suspicion: Suspicion) -> list[tuple[str, str | None, str | None]]:
     return [(part.what, part.before, part.after) for part in suspicion.changes]
 
@@ -101,7 +97,7 @@ def test_what_is_measured_again_is_decided(nights: SimulatedNights, again: dict[
     suspicion, run_id = put_slow_night(nights)
     nights.put_confirmation(run_id, [SLOWED], **again)
     report = look(nights)
-    assert list_states(report) == [state]
+    assert [change.state for change in report.changes] == [state]
     assert (report.night, report.num_nights) == ("night-2", 3)  # a confirmation is no night
     key = f"nights/smoke/changes/{suspicion.change_id}/decision.json"
     assert read_decision(nights.store.get(key)) == report.changes[0].decision
@@ -113,15 +109,15 @@ def test_a_confirmation_that_is_not_finished_is_waited_for(nights: SimulatedNigh
     nights.put_confirmation(run_id, [SLOWED], factors=SLOWER)
     for repeat in (8, 9, 10):
         nights.store.delete_many([f"runs/{run_id}/results/{SLOWED.cell_id}/{repeat}-a1.json"])
-    assert list_states(look(nights)) == ["pending"]
-    assert list_states(look(nights, is_final=True)) == ["confirmed"]
+    assert [change.state for change in look(nights).changes] == ["pending"]
+    assert [change.state for change in look(nights, is_final=True).changes] == ["confirmed"]
 
 
 def test_what_was_not_measured_again_stays_undecided_and_the_next_night_suspects_anew(nights: SimulatedNights) -> None:
     put_slow_night(nights)
     nights.put_night(3, factors=SLOWER, environment=HALF)
     report = look(nights)
-    assert list_states(report) == ["pending"]
+    assert [change.state for change in report.changes] == ["pending"]
     earlier, later = report.history.changes  # the oldest first
     assert (earlier.decision and earlier.decision.outcome, later.decision) == ("undecided", None)
     assert [change.suspicion.night_run_id for change in (earlier, later)] == ["night-2", "night-3"]
@@ -141,7 +137,7 @@ def test_a_change_for_the_better_is_recorded_without_a_confirmation(nights: Simu
         nights.put_night(number)
     nights.put_night(6, factors={SLOWED.cell_id: 0.5})
     report = look(nights)
-    assert (list_states(report), report.regressions) == (["confirmed"], [])
+    assert ([change.state for change in report.changes], report.regressions) == (["confirmed"], [])
 
 
 def test_damaged_documents_and_clocks_that_are_wrong_are_named(nights: SimulatedNights) -> None:

@@ -63,13 +63,6 @@ def test_every_command_that_prints_json_has_a_schema_of_its_name() -> None:
     assert printing == set(KINDS) - {"stored"}
 
 
-def test_a_kind_that_is_none_is_an_error(call_main: CallMain) -> None:
-    code, _, err = call_main("schema", "walk")
-
-    assert code == 2
-    assert err.startswith("error: KIND walk: expected one of stored, audit, ")
-
-
 def test_a_finished_run_is_described_for_programs(call_main: CallMain, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs/results/2026-11-21-h200/runs", tmp_path / "copy" / "runs")
     store = f"file://{tmp_path}/copy"

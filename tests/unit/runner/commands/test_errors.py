@@ -25,6 +25,7 @@ CallMain = Callable[..., tuple[int, str, str]]
         (["run", "quick.yaml", "--publish", "--no-report"], "error: --publish: "),
         (["run", "gpu.yaml"], "error: gpu.yaml: no cell can run here: no NVIDIA GPU "),
         (["render", "nope.yaml"], "error: nope.yaml"),
+        (["schema", "walk"], "error: KIND walk: expected one of stored, audit, "),
         (["status"], "error: store file://results: "),
         (["status", "x", "--store", "s3://b"], "error: store s3://b: no AWS credentials"),
         (["report", "mine"], "error: store file://results: "),

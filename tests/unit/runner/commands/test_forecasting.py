@@ -64,22 +64,16 @@ def put_batches(folder: Path, *sizes: int, new_sizes: tuple[int, ...] = (), **ov
     put_documents(Store.open((folder / "results").as_uri()), make_run(cells=cells, repeats=1), results)
 
 
-def test_largest_batches_are_predicted_from_a_run(call_main: CallMain, workspace: Workspace) -> None:
-    put_batches(workspace.folder, 8, 15, 32, 64)
+def test_largest_batches_are_predicted_from_the_batches_of_one_version(
+    call_main: CallMain, workspace: Workspace
+) -> None:
+    put_batches(workspace.folder, 8, 15, 32, 64, new_sizes=(128,))
     code, out, err = call_main("probe", "--run", "smoke-20260301-120000-ab12")
     assert (code, err) == (0, "")
     words = " ".join(out.split())
     assert "resnet18 train, pytorch 2.11.0 eager, fp32, size 224, Tesla T4" in words
     assert "from 4 batches, 8 to 64" in words
     assert "16 GB (T4) 13" in words
-
-
-def test_a_batch_of_another_version_is_on_no_line(call_main: CallMain, workspace: Workspace) -> None:
-    put_batches(workspace.folder, 8, 16, 32, new_sizes=(64,))
-    code, out, err = call_main("probe", "--run", "smoke-20260301-120000-ab12")
-    assert (code, err) == (0, "")
-    words = " ".join(out.split())
-    assert "from 3 batches, 8 to 32" in words
 
 
 def test_runs_and_levels_that_say_nothing_are_one_message(call_main: CallMain, workspace: Workspace) -> None:

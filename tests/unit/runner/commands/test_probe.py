@@ -37,10 +37,6 @@ def call_probe(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capfd: pyt
     return call
 
 
-def read_report(text: str) -> ProbeReport:
-    return ProbeReport.model_validate_json(text)
-
-
 def test_every_trial_is_printed_and_the_largest_batch_at_the_end(call_probe: CallProbe, workspace: Workspace) -> None:
     code, out, err = call_probe()
 
@@ -59,20 +55,13 @@ def test_every_trial_is_printed_and_the_largest_batch_at_the_end(call_probe: Cal
 def test_json_goes_to_stdout_and_the_trials_to_stderr(call_probe: CallProbe) -> None:
     code, out, err = call_probe("--json", "--phase", "infer", "--precision", "bf16", "--input-size", "64")
 
-    report = read_report(out)
+    report = ProbeReport.model_validate_json(out)
     assert (code, report.ended_by) == (0, "found")
     assert (report.largest_batch_size, report.smallest_failing_batch_size) == (11, 12)
     cell = report.cell  # the fewest steps, and no sampling
-    assert (cell.model, cell.phase, cell.precision, cell.input_size, cell.num_classes) == (
-        "conv6",
-        "infer",
-        "bf16",
-        64,
-        10,
-    )
+    assert (cell.model, cell.phase, cell.precision, cell.input_size) == ("conv6", "infer", "bf16", 64)
     assert (cell.num_warmup_steps, cell.num_steps, cell.min_seconds) == (1, 1, 0.0)
     assert (cell.sampling_seconds, cell.num_profiled_steps, cell.max_warmup_seconds) == (0.0, 0, 1e-3)
-    assert [trial.batch_size for trial in report.tries] == [1, 4, 8, 16, 12, 10, 11]
     assert (report.tries[0].peak_bytes, report.tries[0].message) == (GIB, "")
     assert (report.tries[3].peak_bytes, report.tries[3].message) == (None, "OutOfMemoryError: there is no more")
     assert len(err.splitlines()) == 9
@@ -108,7 +97,7 @@ def test_a_real_search_finds_what_fits_into_the_memory_that_there_is(
     command = [sys.executable, "-c", program, *words, "--python", str(interpreters["pytorch"])]
     done = subprocess.run(command, cwd=workspace.folder, capture_output=True, text=True, timeout=REAL_SEARCH_SECONDS)
 
-    report = read_report(done.stdout)
+    report = ProbeReport.model_validate_json(done.stdout)
     assert (done.returncode, report.ended_by) == (0, "found"), done.stderr
     assert int(0.9 * 3 * 2**28) == report.memory_limit_bytes
     assert report.largest_batch_size is not None
@@ -125,7 +114,7 @@ def test_a_visible_gpu_is_taken_and_shares_the_batch_with_others(
 
     code, out, _ = call_probe("--num-gpus", "4", "--precision", "tf32", "--json")
 
-    report = read_report(out)
+    report = ProbeReport.model_validate_json(out)
     assert (code, report.cell.device, report.gpu, report.memory_limit_bytes) == (0, "gpu", gpus.name, None)
     assert [trial.batch_size for trial in report.tries] == [4, 16, 8, 12]
     assert report.largest_batch_size == 8

@@ -22,15 +22,19 @@ CallMain = Callable[..., tuple[int, str, str]]
 
 
 def test_a_run_ends_with_a_table_and_a_report(call_main: CallMain, workspace: Workspace) -> None:
-    code, out, err = call_main("run", "quick.yaml", "--python", "./python")
+    code, out, err = call_main("run", "quick.yaml", "--python", "./python", "--publish")
 
     assert (code, err) == (0, "")
     (run_id,) = workspace.list_run_ids()
-    assert out.splitlines()[-1] == f"report: reports/{run_id}/report.html"
-    folder = workspace.folder / "reports" / run_id
+    assert f"report: reports/{run_id}/report.html" in out.splitlines()
+    folder, latest = workspace.folder / "reports" / run_id, workspace.folder / "results" / "latest"
     assert (folder / "report.html").read_text().startswith("<!doctype html>")
     assert (folder / "results.parquet").exists()
     assert sum(line.startswith("conv6 ") for line in out.splitlines()) == 2  # the table has a row for each cell
+    assert f"published: file://results/runs/{run_id}/report.html, file://results/latest/report.html" in out
+    assert (latest / "report.html").read_bytes() == (folder / "report.html").read_bytes()
+    published = json.loads((latest / "run.json").read_text())
+    assert (published["run_id"], published["ending"]["num_repeats"]) == (run_id, {"ok": 4})
 
 
 def test_a_run_that_others_disturbed_ends_with_the_command_that_measures_it_again(
@@ -59,21 +63,6 @@ def test_a_run_that_others_disturbed_ends_with_the_command_that_measures_it_agai
     assert len(read_log(workspace.log)) == 8
     _, out, _ = call_main("status")
     assert out.splitlines()[0] == "mine: 4 repeats: 4 ok"
-
-
-def test_a_published_report_lies_in_the_store(call_main: CallMain, workspace: Workspace) -> None:
-    code, out, _ = call_main("run", "quick.yaml", "--python", "./python", "--run-id", "mine", "--publish")
-
-    assert code == 0
-    assert "published: file://results/runs/mine/report.html, file://results/latest/report.html" in out
-    report = (workspace.folder / "reports" / "mine" / "report.html").read_bytes()
-    assert (workspace.folder / "results" / "latest" / "report.html").read_bytes() == report
-    latest = json.loads((workspace.folder / "results" / "latest" / "run.json").read_text())
-    assert (
-        latest["run_id"],
-        latest["ending"]["num_repeats"],
-        latest["ending"]["missing"],
-    ) == ("mine", {"ok": 4}, [])
 
 
 def test_cells_that_end_badly_do_not_keep_the_others_from_being_measured(
@@ -140,9 +129,8 @@ def test_a_dry_run_says_what_a_run_takes_and_measures_nothing(call_main: CallMai
         "here before, and large models take longer); about 0.01 USD, at most 0.01 (0.192 per hour, EKS us-east-1 "
         "m6i.xlarge, 2026-07-20)",
     ]
-    (estimate,) = json.loads(call_main("run", "quick.yaml", "--python", "./python", "--dry-run", "--json")[1])[
-        "estimates"
-    ]
+    event = json.loads(call_main("run", "quick.yaml", "--python", "./python", "--dry-run", "--json")[1])
+    (estimate,) = event["estimates"]
     assert (estimate["expected_hours"], estimate["most_hours"]) == pytest.approx((108 / 3600, 4 * 60 / 3600))
     assert call_main("run", "quick.yaml", "--python", "./python", "--no-report")[0] == 0
     code, out, _ = call_main("run", "quick.yaml", "--dry-run", "--new", "--python", "./python")
@@ -150,10 +138,7 @@ def test_a_dry_run_says_what_a_run_takes_and_measures_nothing(call_main: CallMai
     estimate = out.splitlines()[1]
     assert re.fullmatch(r"cpu: 4 repeats take about \d+ s, at most 4 min \(as they took here before\)", estimate)
     code, _, err = call_main("run", "quick.yaml", "--dry-run", "--prices", "prices.yaml")
-    assert (code, err) == (
-        2,
-        "error: --prices: its prices are looked up by machine type; add --machine DEVICE=MACHINE\n",
-    )
+    assert (code, err.startswith("error: --prices: its prices are looked up by machine type; ")) == (2, True)
 
 
 def test_a_run_ends_at_its_cap_and_goes_on_with_a_later_one(call_main: CallMain, workspace: Workspace) -> None:

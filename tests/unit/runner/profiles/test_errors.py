@@ -6,23 +6,6 @@ import pytest
 
 from profile_files import catch_error, write
 
-# The file, the line and the key that the error names, of what test_messages.py has no words of.
-ERRORS = [
-    ("extends: [gke]", 1, "extends"),
-    ("extends: gke\nimage_pull_secrets: [a, -b]", 2, "image_pull_secrets[1]"),
-    ("extends: gke\npools: {cpu: {node_selector: {a/b/c: d}}}", 2, "pools.cpu.node_selector.'a/b/c'"),
-    ("extends: gke\ngpu_kinds: {T5: {}}", 2, "gpu_kinds"),
-    ("extends: gke\ngpu: {name: 4}", 2, "gpu.name"),
-    (f"extends: {'a' * 300}.yaml", 1, "extends"),  # longer than the name of a file can be
-]
-
-
-@pytest.mark.parametrize(("text", "line", "key"), ERRORS, ids=[f"{error[0][-50:]!r}" for error in ERRORS])
-def test_an_error_names_file_line_and_key(tmp_path: Path, text: str, line: int, key: str) -> None:
-    error = catch_error(tmp_path, text)
-    assert (error.file, error.line, error.key) == (str(tmp_path / "mine.yaml"), line, key)
-    assert len(str(error)) - len(str(tmp_path)) < 500
-
 
 @pytest.mark.parametrize("base", ["mine.yaml", "./mine.yaml", "sub/../mine.yaml", "other.yaml", "link.yaml"])
 def test_a_cycle_is_refused_however_it_is_written(tmp_path: Path, base: str) -> None:
@@ -42,6 +25,12 @@ def test_an_error_in_an_extended_file_names_that_file(tmp_path: Path) -> None:
 
 ODD = "pools: {cpu: {node_affinity: [[{key: a, operator: "
 MESSAGES = [
+    ("extends: [gke]", "1: extends: found no name, expected a profile: "),
+    ("extends: gke\nimage_pull_secrets: [a, -b]", "2: image_pull_secrets[1]: found the text '-b', expected a name "),
+    ("extends: gke\npools: {cpu: {node_selector: {a/b/c: d}}}", "2: pools.cpu.node_selector.'a/b/c': found the key "),
+    ("extends: gke\ngpu_kinds: {T5: {}}", "2: gpu_kinds: unknown key; "),
+    ("extends: gke\ngpu: {name: 4}", "2: gpu.name: found the number 4, expected a text"),
+    (f"extends: {'a' * 300}.yaml", "1: extends: found 'aaa"),  # longer than the name of a file can be
     (
         "",
         "1: the file is empty, expected a profile; write `extends: gke`, for example, and what differs",
@@ -111,4 +100,6 @@ MESSAGES = [
 
 @pytest.mark.parametrize(("text", "message"), MESSAGES, ids=[message[:40] for _, message in MESSAGES])
 def test_an_error_says_what_was_expected_and_how_to_fix_it(tmp_path: Path, text: str, message: str) -> None:
-    assert str(catch_error(tmp_path, text)) == f"{tmp_path}/mine.yaml:{message}"
+    error = str(catch_error(tmp_path, text))
+    assert error.startswith(f"{tmp_path}/mine.yaml:{message}")
+    assert len(error) - len(str(tmp_path)) < 500
