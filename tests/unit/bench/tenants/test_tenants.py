@@ -3,10 +3,9 @@
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -44,33 +43,24 @@ class SleepingFramework(StubFramework):
         time.sleep(self._step_seconds)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Group:
-    """The tenants of one repeat."""
+def run_group(folder: Path, monkeypatch: pytest.MonkeyPatch, *frameworks: StubFramework, **fields: Any) -> Result:
+    """Run tenants with these frameworks, each of the others after it was called; return tenant 0's Result."""
+    for name in (*THREAD_VARIABLES, "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
+        monkeypatch.setenv(name, "")  # attempts set them for good
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0" if fields.get("device") == "gpu" else "")
+    # Each tenant has a thread of its own, which bears its number.
+    monkeypatch.setattr(
+        "bench.worker.attempt.load_framework", lambda *_: frameworks[int(threading.current_thread().name)]
+    )
+    protocol = {"min_seconds": WINDOW_SECONDS, "num_steps": 3, "max_warmup_seconds": 1e-3}
+    cell = make_cell(**({"tenants": len(frameworks)} | protocol | fields))
+    store = Store.open(f"file://{folder}/store")
 
-    cell: Cell
-    store: Store
-    frameworks: Mapping[int, StubFramework]
-    """Of each tenant; one that is not here never comes."""
-
-    def run(self) -> Result:
-        """Run all tenants to their end, each of the others after it was called; return tenant 0's Result."""
-        with ThreadPoolExecutor(self.cell.tenants) as pool:
-            ends = {tenant: pool.submit(self._run_tenant, tenant) for tenant in self.frameworks}
-            return {tenant: end.result() for tenant, end in ends.items()}[0]
-
-    def _run_tenant(self, tenant: int) -> Result:
+    def run_tenant(tenant: int) -> Result:
         threading.current_thread().name = str(tenant)
-        order = Order(
-            cell=self.cell,
-            run_id="r",
-            repeat=1,
-            attempt=f"a{tenant}",
-            store_url=self.store.url,
-            tenant=tenant,
-            tenant_group="g",
-        )
-        part = Tenant(order, self.store)
+        group = {"tenant": tenant, "tenant_group": "g", "store_url": store.url}
+        order = Order(cell=cell, run_id="r", repeat=1, attempt=f"a{tenant}", **group)
+        part = Tenant(order, store)
         if tenant > 0:
             part.meeting.await_call()
         result = Attempt(order, part).run()
@@ -78,23 +68,8 @@ class Group:
             part.meeting.leave(part.make_record(result))
         return result
 
-
-def make_group(folder: Path, monkeypatch: pytest.MonkeyPatch, *frameworks: StubFramework, **fields: Any) -> Group:
-    """Return a group with these frameworks, one for each tenant in their order."""
-    for name in (*THREAD_VARIABLES, "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
-        monkeypatch.setenv(name, "")  # attempts set them for good
-    cell = make_cell(
-        **(
-            {"tenants": len(frameworks), "min_seconds": WINDOW_SECONDS, "num_steps": 3, "max_warmup_seconds": 1e-3}
-            | fields
-        )
-    )
-    by_tenant = dict(enumerate(frameworks))
-    # Each tenant has a thread of its own, which bears its number.
-    monkeypatch.setattr(
-        "bench.worker.attempt.load_framework", lambda cell, num_threads: by_tenant[int(threading.current_thread().name)]
-    )
-    return Group(cell=cell, store=Store.open(f"file://{folder}/store"), frameworks=by_tenant)
+    with ThreadPoolExecutor(len(frameworks)) as pool:
+        return list(pool.map(run_tenant, range(len(frameworks))))[0]
 
 
 def list_records(result: Result) -> list[TenantRecord]:
@@ -104,7 +79,7 @@ def list_records(result: Result) -> list[TenantRecord]:
 
 def test_all_tenants_are_measured_in_one_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frameworks = (SleepingFramework(), SleepingFramework(), SleepingFramework(step_seconds=0.03))
-    result = make_group(tmp_path, monkeypatch, *frameworks).run()
+    result = run_group(tmp_path, monkeypatch, *frameworks)
     records = list_records(result)
     assert result.tenancy is not None
     assert (result.status, [record.status for record in records]) == ("ok", ["ok"] * 3)
@@ -132,8 +107,8 @@ def test_a_neighbour_runs_its_own_cell(tmp_path: Path, monkeypatch: pytest.Monke
     neighbour = Neighbour(
         model="conv6", phase="infer", batch_size=2, precision="fp32", mode="eager", input_size=32, num_classes=10
     )
-    group = make_group(tmp_path, monkeypatch, NotingFramework(), NotingFramework(), neighbour=neighbour)
-    assert group.run().status == "ok"
+    result = run_group(tmp_path, monkeypatch, NotingFramework(), NotingFramework(), neighbour=neighbour)
+    assert result.status == "ok"
     assert sorted(seen) == [("infer", 2), ("train", 64)]
 
 
@@ -143,7 +118,7 @@ def test_the_others_are_measured_where_one_falls_out_of_memory(
 ) -> None:
     frameworks = [SleepingFramework() for _ in range(3)]
     frameworks[failing] = SleepingFramework(error=MemoryError("no array"))
-    result = make_group(tmp_path, monkeypatch, *frameworks).run()
+    result = run_group(tmp_path, monkeypatch, *frameworks)
     records = list_records(result)
     assert result.error is not None
     assert result.tenancy is not None
@@ -158,7 +133,7 @@ def test_the_others_are_measured_where_one_falls_out_of_memory(
 def test_a_tenant_that_fails_while_all_step_spoils_the_repeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # After the first step and one of the warm-up, its eleventh is in the rehearsal of all.
     frameworks = (SleepingFramework(), SleepingFramework(late_error=RuntimeError("device lost")))
-    result = make_group(tmp_path, monkeypatch, *frameworks).run()
+    result = run_group(tmp_path, monkeypatch, *frameworks)
     assert result.error is not None
     assert (result.status, result.error.kind) == ("failed", "exception")
     assert result.error.message == "1 of 2 tenants ended 'failed'; tenant 1: RuntimeError: device lost"
@@ -175,9 +150,7 @@ def test_tenants_of_a_gpu_are_no_strangers_and_their_memory_is_told(
             nvml.processes, nvml.memory_used_bytes = [(os.getpid(), 500 * MIB)], 503 * MIB
             return self
 
-    group = make_group(tmp_path, monkeypatch, ContextFramework(), ContextFramework(), device="gpu")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    result = group.run()
+    result = run_group(tmp_path, monkeypatch, ContextFramework(), ContextFramework(), device="gpu")
     assert result.status == "ok"
     assert result.tenancy is not None
     (gpu,) = result.gpu_use
