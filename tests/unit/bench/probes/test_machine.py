@@ -127,16 +127,12 @@ SYSTEM = "sys/devices/system"
 XEON = "processor\t: 0\nflags\t\t: fpu sse avx avx2 fma f16c avx512f amx_tile amx_bf16 avx512_bf16 {hypervisor}\n\n"
 
 
-def list_cores(places: dict[int, tuple[int, int, str]]) -> dict[str, str]:
-    """Return the files of logical cores: number to socket, physical core, and the list of its siblings."""
+def list_cores(*cores: tuple[int, str]) -> dict[str, str]:
+    """Return the files of logical cores: the socket of each, and the list of its siblings."""
     files: dict[str, str] = {}
-    for number, (socket, core, siblings) in places.items():
+    for number, (socket, siblings) in enumerate(cores):
         folder = f"{SYSTEM}/cpu/cpu{number}/topology"
-        files |= {
-            f"{folder}/physical_package_id": f"{socket}\n",
-            f"{folder}/core_id": f"{core}\n",
-            f"{folder}/thread_siblings_list": f"{siblings}\n",
-        }
+        files |= {f"{folder}/physical_package_id": f"{socket}\n", f"{folder}/thread_siblings_list": f"{siblings}\n"}
     return files
 
 
@@ -150,7 +146,7 @@ def test_two_vcpus_of_a_cloud_machine_are_one_physical_core(tmp_path: Path) -> N
             "sys/class/dmi/id/product_name": "c7i.large\n",
             f"{SYSTEM}/cpu/online": "0-1\n",
             f"{SYSTEM}/node/node0/cpulist": "0-1\n",
-            **list_cores({0: (0, 0, "0-1"), 1: (0, 0, "0-1")}),
+            **list_cores((0, "0-1"), (0, "0-1")),
         },
     )
     assert read_machine(tmp_path, {0, 1}) == Machine(
@@ -179,7 +175,7 @@ def test_two_vcpus_of_a_cloud_machine_are_one_physical_core(tmp_path: Path) -> N
 def test_sockets_nodes_and_physical_cores_are_those_of_the_cpuset(
     tmp_path: Path, cores: set[int], expected: tuple[int, int, int]
 ) -> None:
-    places = {number: (number % 4 // 2, number % 2, f"{number % 4},{number % 4 + 4}") for number in range(8)}
+    all_cores = [(number % 4 // 2, f"{number % 4},{number % 4 + 4}") for number in range(8)]
     write_tree(
         tmp_path,
         {
@@ -188,7 +184,7 @@ def test_sockets_nodes_and_physical_cores_are_those_of_the_cpuset(
             f"{SYSTEM}/node/node0/cpulist": "0-1,4-5\n",
             f"{SYSTEM}/node/node1/cpulist": "2-3,6-7\n",
             f"{SYSTEM}/node/node2/cpulist": "\n",  # memory without cores, such as a GH200's GPU
-            **list_cores(places),
+            **list_cores(*all_cores),
         },
     )
     machine = read_machine(tmp_path, cores)

@@ -118,13 +118,6 @@ def test_a_directory_without_hard_links_takes_new_objects_once(tmp_path: Path, m
     assert [path.read_bytes() for path in (tmp_path / "runs").iterdir()] == [b"1"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_directory_of_somebody_else_is_named(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    with pytest.raises(StoreError, match="no permission to use"):
-        Store.open(f"file://{tmp_path}/results").check_writable()
-
-
 def test_what_a_killed_writer_left_is_not_listed_and_not_in_the_way(tmp_path: Path) -> None:
     program = "import sys; from bench.store import Store; Store.open(sys.argv[1]).put('big', bytes(200_000_000))"
     url = f"file://{tmp_path}/results"
