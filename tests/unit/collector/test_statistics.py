@@ -7,16 +7,22 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.power import TTestIndPower
 
 from collector.statistics import (
     Estimate,
+    RepeatVariances,
     compute_quantiles,
     estimate_center,
     estimate_paired_ratio,
     estimate_ratio,
+    find_least,
+    find_power,
     invert_estimate,
     judge_together,
     measure,
+    measure_variance,
+    scale_estimate,
 )
 from intervals import measure_coverage, read_interval
 
@@ -140,3 +146,30 @@ def test_a_percentile_needs_steps_beyond_it(percent: int, enough: int) -> None:
     place = {95: 2, 99: 3}[percent]
     assert compute_quantiles([np.ones(enough - 1)])[place] is None
     assert compute_quantiles([np.ones(enough - 1), np.ones(1)])[place] == 1.0
+
+
+@pytest.mark.parametrize(("effect", "number", "num_tests"), [(1.5, 8, 1), (1.5, 8, 10), (0.8, 20, 3)])
+def test_the_power_of_so_many_repeats_is_that_of_another_library(effect: float, number: int, num_tests: int) -> None:
+    variances = RepeatVariances(one=1e-4, other=1e-4)
+    power = find_power(effect * 0.01, *variances.expect_variance(number), num_tests)
+    expected = TTestIndPower().power(effect, number, 0.05 / num_tests, alternative="two-sided")
+    assert power == pytest.approx(expected, abs=1e-4)
+
+
+def test_one_repeat_varies_as_the_logs_of_all_and_sides_that_vary_unlike_have_welchs_freedom() -> None:
+    values = [1.0, 1.02, 0.99, 1.05]
+    spread = float(np.var(np.log(values), ddof=1))
+    assert measure_variance(estimate_center(values), 4) == pytest.approx(spread)
+    assert measure_variance(estimate_center(values), 5) is None  # they are not its values
+    assert RepeatVariances(one=1.0, other=3.0).expect_variance(4) == pytest.approx((1.0, 3 / (1 / 16 + 9 / 16)))
+
+
+@pytest.mark.parametrize(("least", "expected"), [(1, 2), (2, 2), (7, 7), (50, 50), (51, None)])
+def test_the_least_number_of_repeats_is_found(least: int, expected: int | None) -> None:
+    assert find_least(lambda number: number >= least) == expected
+
+
+def test_a_family_makes_no_chance_larger_than_certainty_and_a_known_factor_multiplies() -> None:
+    same = estimate_ratio(estimate_center([1.0, 1.1, 0.9]), estimate_center([1.0, 1.12, 0.9]))
+    assert [judged.p_adjusted for judged in judge_together([same] * 3)] == [1.0] * 3
+    assert scale_estimate(estimate_center([2.0, 8.0]), 0.5).center == pytest.approx(2.0)
