@@ -57,17 +57,10 @@ def test_a_console_prints_foreign_texts_without_what_steers_a_terminal() -> None
     assert [letter for letter in printed if not letter.isprintable() and letter != "\n"] == []
 
 
-def test_a_message_is_printable() -> None:
-    message = format_message(f"error: {FOREIGN}\nerror: forged")
-
-    first, second = message.split("\n")
-    assert first == f"error: {replace_unprintable(FOREIGN)}"
-    assert second == "  error: forged"
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
+        (f"{FOREIGN}\nerror: forged", f"{replace_unprintable(FOREIGN)}\n  error: forged"),
         ("has no run 's3://AKIA:se/cr@et@bucket/p'", "has no run 's3://...@bucket/p'"),
         ("https://token@host/x and s3://a:b@c", "https://...@host/x and s3://...@c"),
         ("image 's3://bucket/x?token=secret#y': unknown", "image 's3://bucket/x?...': unknown"),
@@ -75,5 +68,5 @@ def test_a_message_is_printable() -> None:
         ("file:/user:se/cret@host/x: there is no such file", "file:/...@host/x: there is no such file"),
     ],
 )
-def test_a_message_shows_no_user_and_no_password_of_a_url(text: str, shown: str) -> None:
+def test_a_message_is_printable_and_shows_no_user_and_no_password_of_a_url(text: str, shown: str) -> None:
     assert format_message(text) == shown

@@ -49,6 +49,7 @@ ERRORS = [
     (USER, f"{USER}, working_days: [Monday]", 6, "users.all.working_days[0]"),
     (USER, f"{USER}, quota: 1", 5, "users"),
     ("job_hours_on: T4", "job_hours_on: V100", 2, "job_hours_on"),
+    ("kind: T4", "kind: T5", 8, "alternatives.rent.kind"),
     (RENT, "{price_per_hour: -1}", 8, "alternatives.rent.rent.price_per_hour"),
     (RENT, "{interruptions_per_hour: 0}", 8, "alternatives.rent.rent.interruptions_per_hour"),
     (RENT, "{machine: a}", 8, "alternatives.rent.rent"),

@@ -52,20 +52,3 @@ def test_a_reader_sees_what_costs_too_much_and_which_jobs_did_not_end(call_main:
     assert all(text.startswith("0 of ") for text in not_ended[:2])
     assert int(not_ended[2].partition(" of ")[0]) > 100  # eight users ask for twice what four T4s can do
     assert [line.split("|")[5].strip() for line in amounts.splitlines()[2:]] == ["yes", "yes", ""]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("nothing",), "error: nothing: is no scenario; known are "),
-        (("none.yaml",), "error: none.yaml: there is no such file; "),
-        (("wrong.yaml",), "error: wrong.yaml:1: alternatives.rent.kind: there is no kind 'T5'; kinds are T4, H100"),
-    ],
-)
-def test_an_error_is_one_message(call_main: CallMain, ours: Path, words: tuple[str, ...], message: str) -> None:
-    alternatives = {"rent": {"kind": "T5", "gpus": 1, "rent": {"price_per_hour": 1.0}}}
-    Path("wrong.yaml").write_text(json.dumps(describe_scenario(alternatives=alternatives)))
-    code, out, err = call_main("access", *words)
-    assert (code, out) == (2, "")
-    assert err.startswith(message)
-    assert len(err.splitlines()) == 1

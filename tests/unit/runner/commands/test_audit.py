@@ -3,8 +3,6 @@
 import json
 from collections.abc import Callable
 
-import pytest
-
 from runner.commands.json_documents import AuditDocument
 from workspace import Workspace
 
@@ -51,22 +49,3 @@ def test_shipped_tables_are_listed_and_found_by_name(call_main: CallMain) -> Non
     code, out, _ = call_main("audit", "nvidia-t4-resnet50")
     assert code == 0
     assert out.endswith("21 rows: 21 possible\n")
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("mine.csv",), "error: mine.csv:2: rows[0].precision: found the text 'fp23', expected "),
-        (("none.csv",), "error: none.csv: there is no such file; "),
-        (("nothing",), "error: nothing: is no table; known are "),
-        (("study", "--store", "file://nowhere", "--run", "a"), "error: store file://nowhere: there is no directory "),
-    ],
-)
-def test_an_error_is_one_message(
-    call_main: CallMain, workspace: Workspace, words: tuple[str, ...], message: str
-) -> None:
-    (workspace.folder / "mine.csv").write_text(TABLE.replace("fp32", "fp23"))
-    code, out, err = call_main("audit", *words)
-    assert (code, out) == (2, "")
-    assert err.startswith(message)
-    assert len(err.splitlines()) == 1
