@@ -425,26 +425,10 @@ def read_wait(workload: Mapping[str, Any]) -> str | None:
         return f"its Workload {workload['metadata']['name']} was deactivated"
     reserved = conditions.get("QuotaReserved", {})
     if reserved.get("status") == "True":
-        return _describe_checks(status)
+        pending = [item for item in status.get("admissionChecks") or () if item.get("state") != "Ready"]
+        texts = [f"{item['name']} is {item.get('state')} {item.get('message', '')}".strip() for item in pending]
+        return f"it has its quota and waits for admission checks: {'; '.join(texts) or 'none is named'}"
     return str(reserved.get("message", "")) or NO_REASON
-
-
-def read_inactivity(queue: Mapping[str, Any]) -> str:
-    """Return why a LocalQueue or a ClusterQueue admits no workloads; empty if it does."""
-    policy = queue["spec"].get("stopPolicy") or "None"
-    if policy != "None":
-        return f"it is stopped (stopPolicy {policy})"
-    conditions = (queue.get("status") or {}).get("conditions") or ()
-    active: Mapping[str, Any] = next((item for item in conditions if item["type"] == "Active"), {})
-    if active.get("status") == "False":
-        return f"it is not active: {active.get('message') or active.get('reason') or 'no reason given'}"
-    return ""
-
-
-def _describe_checks(status: Mapping[str, Any]) -> str:
-    pending = [item for item in status.get("admissionChecks") or () if item.get("state") != "Ready"]
-    texts = [f"{item['name']} is {item.get('state')} {item.get('message', '')}".strip() for item in pending]
-    return f"it has its quota and waits for admission checks: {'; '.join(texts) or 'none is named'}"
 
 
 READ_SECONDS = WARN_SECONDS

@@ -21,7 +21,6 @@ from runner.kubernetes.capacity import (
     find_api_version,
     fit_pod,
     list_label_misfits,
-    read_inactivity,
     read_node_status,
 )
 from runner.kubernetes.connection import ApiError, BusyError, Connection, JsonObject, decode_answer
@@ -448,7 +447,9 @@ def check_queue(subject: Subject) -> Iterator[Finding]:
         hint = "have an administrator make one (docs/kubernetes.md has an example), or name another with --queue"
         yield Finding("queue", "failed", f"namespace {subject.namespace} has no LocalQueue {queue}", hint)
         return
-    inactive = read_inactivity(local)
+    conditions = {item["type"]: item for item in local.get("status", {}).get("conditions") or ()}
+    active = conditions.get("Active", {})
+    inactive = active["message"] if active.get("status") == "False" else ""
     words = f"LocalQueue {queue} of ClusterQueue {local['spec']['clusterQueue']}"
     hint = "no Job of it starts until its owner has put that right"
     yield judge("queue", f"{words} is active ({version})", inactive and f"{words}: {inactive}", hint)

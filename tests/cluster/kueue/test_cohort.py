@@ -6,7 +6,6 @@ from runs import MakeSetup, Setup, StartKubelet, make_cells, wait_for
 
 from bench.exit_codes import EXIT_PREEMPTED
 from runner.kubernetes.names import RUN_LABEL
-from runner.kubernetes.run import inspect_run
 
 TWO = {"cpu": "2", "memory": "6Gi", "ephemeral-storage": "1Ti"}
 """Enough for two cells of the profile `kind`."""
@@ -58,13 +57,8 @@ def test_a_queue_that_is_drained_lets_go_of_its_cell_and_takes_it_again(
     decide.await_running(setup)
     queues.patch(name, stopPolicy="HoldAndDrain")
     wait_for(lambda: not setup.list_pods(), "its pod to be deleted")
-    wait_for(lambda: count_queued(setup), "its Job to be suspended")
+    wait_for(lambda: setup.list_jobs()[0]["spec"]["suspend"], "its Job to be suspended")
     queues.patch(name, stopPolicy="None")
     running.result()
 
     check_measured_again(setup, kubelet)
-
-
-def count_queued(setup: Setup) -> int:
-    state = inspect_run(setup.connection, setup.profile.namespace, setup.run.run_id, setup.store.url)
-    return state.num_by_state["queued"]

@@ -67,7 +67,7 @@ def test_doctor_finds_what_keeps_cells_in_the_queue(
 
     _, findings = examine("--queue", "held")
     assert findings["queue"]["state"] == "failed"
-    assert findings["queue"]["message"].startswith(f"LocalQueue held of ClusterQueue {held}: it is not active: ")
+    assert findings["queue"]["message"].startswith(f"LocalQueue held of ClusterQueue {held}: ")
 
     _, findings = examine("--queue", "missing")
     assert findings["queue"]["message"] == f"namespace {namespace} has no LocalQueue missing"

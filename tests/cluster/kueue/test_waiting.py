@@ -36,7 +36,7 @@ def check_explained(setup: Setup, expected: str, told: str) -> None:
     assert warning.startswith("in the queue, not started: ")
     assert expected in warning
     run_id, store_url = setup.run.run_id, setup.store.url
-    lines = inspect_run(setup.connection, setup.profile.namespace, run_id, store_url).describe(1)
+    _, lines = inspect_run(setup.connection, setup.profile.namespace, run_id, store_url, 1)
     assert lines[0] == "Jobs: 1 queued by Kueue"
     assert lines[1].startswith("  1 queued: ")
     assert told in lines[1]

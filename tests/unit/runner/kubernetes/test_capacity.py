@@ -18,7 +18,6 @@ from runner.kubernetes.capacity import (
     check_prices,
     count_cells,
     find_limit,
-    read_inactivity,
     read_node_status,
     read_wait,
 )
@@ -178,18 +177,3 @@ CHECKS = [{"name": "budget", "state": "Pending", "message": "asked"}, {"name": "
 )
 def test_a_workload_says_why_its_job_waits(workload: dict[str, Any], wait: str | None) -> None:
     assert read_wait(workload) == wait
-
-
-@pytest.mark.parametrize(
-    ("spec", "active", "expected"),
-    [
-        ({"stopPolicy": "Hold"}, "True", "it is stopped (stopPolicy Hold)"),
-        ({"stopPolicy": "None"}, "False", "it is not active: FlavorNotFound"),
-        ({}, "True", ""),
-        ({}, None, ""),  # Kueue has not looked at it yet
-    ],
-)
-def test_a_queue_that_admits_nothing_says_why(spec: dict[str, str], active: str | None, expected: str) -> None:
-    conditions = [{"type": "Active", "status": active, "reason": "FlavorNotFound"}] if active else []
-
-    assert read_inactivity({"spec": spec, "status": {"conditions": conditions}}) == expected
