@@ -117,42 +117,22 @@ def make_rows(points: dict[int, int | None], **fields: object) -> list[dict[str,
     return [{"batch_size": batch, "peak_memory_allocated_bytes": needed} | fields for batch, needed in points.items()]
 
 
-ALONE = make_rows({8: 180, 16: 260, 32: 420})
+def list_lines(*rows: dict[str, object]) -> list[dict[int, int]]:
+    return [dict(zip(line.batches, line.needed_bytes, strict=True)) for line in fit_lines(make_results(*rows))]
 
 
-@pytest.mark.parametrize(
-    ("rows", "lines"),
-    [
-        ([*ALONE, *make_rows({8: 190})], [{8: 190, 16: 260, 32: 420}]),  # of another repeat: the most counts
-        ([*ALONE, *make_rows({64: None})], [{8: 180, 16: 260, 32: 420}]),
-        *(
-            ([*ALONE, *make_rows({8: 9000, 64: 9}, **other)], [{8: 180, 16: 260, 32: 420}])
-            for other in (
-                {"status": "oom"},
-                {"device": "cpu"},
-                {"tenants": 2},
-                {"tenants": 2, "sharing": "mps"},
-                {"sharing": "mig"},
-            )
-        ),
-        ([*ALONE, *make_rows({64: 750}, precision="bf16")], [{8: 180, 16: 260, 32: 420}]),
-        # The batch of one GPU.
-        (make_rows({16: 160, 32: 320, 64: 640}, num_gpus=2), [{8: 160, 16: 320, 32: 640}]),
-        (
-            [
-                *make_rows({8: 580, 16: 660}, framework_version="2.14.0"),
-                *make_rows({8: 300, 16: 310}, framework_version=None),
-                *ALONE,
-            ],
-            [{8: 180, 16: 260, 32: 420}, {8: 580, 16: 660}, {8: 300, 16: 310}],
-        ),
-    ],
-)
-def test_lines_are_of_cells_that_differ_in_the_batch_alone(
-    rows: list[dict[str, object]], lines: list[dict[int, int]]
-) -> None:
-    found = fit_lines(make_results(*rows))
-    assert [dict(zip(line.batches, line.needed_bytes, strict=True)) for line in found] == lines
+def test_lines_are_of_cells_that_differ_in_the_batch_alone() -> None:
+    points = {8: 180, 16: 260, 32: 420}
+    alone = make_rows({**points})
+    others: list[dict[str, object]] = [{"tenants": 2, "sharing": sharing} for sharing in ("time-slicing", "mps")]
+    others += [{"status": "oom"}, {"device": "cpu"}, {"sharing": "mig"}, {"precision": "bf16"}]
+    for other in others:
+        assert list_lines(*alone, *make_rows({8: 9000}, **other)) == [points]
+    assert list_lines(*alone, *make_rows({8: 190, 64: None})) == [points | {8: 190}]  # of two repeats the most counts
+    assert list_lines(*make_rows({16: 160, 32: 320}, num_gpus=2)) == [{8: 160, 16: 320}]  # the batch of one GPU
+    newer, unknown = ({8: 580, 16: 660}, "2.14.0"), ({8: 300, 16: 310}, None)
+    rows = [row for needed, version in (newer, unknown) for row in make_rows({**needed}, framework_version=version)]
+    assert list_lines(*rows, *alone) == [points, newer[0], unknown[0]]
 
 
 def test_the_context_is_what_a_process_takes_beside_its_allocator() -> None:
@@ -176,7 +156,6 @@ def test_memory_that_is_the_same_at_all_batches_has_no_largest_batch() -> None:
     assert describe_line(line, 0.95)[0].endswith("so no largest batch follows.")
 
 
-@pytest.mark.parametrize("version", ["2.11.0", None])
-def test_a_line_names_the_version_of_its_framework(version: str | None) -> None:
-    words = describe_key(KEY | {"framework_version": version}).split(", ")[1]
-    assert words == f"pytorch {version or '(version not recorded)'} eager"
+def test_a_line_names_the_version_of_its_framework() -> None:
+    named = [describe_key(KEY | {"framework_version": version}).split(", ")[1] for version in ("2.11.0", None)]
+    assert named == ["pytorch 2.11.0 eager", "pytorch (version not recorded) eager"]

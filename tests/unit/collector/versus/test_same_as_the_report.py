@@ -17,6 +17,7 @@ from collector.analysis import analyze_run
 from collector.results.load import load_run
 from collector.versus.question import CompareDocument
 from factories import make_cell, make_environment, make_result
+from measured_runs import make_repeats
 from two_runs import compare_runs, put_run, scale, select_sides
 
 CELLS = tuple(
@@ -87,9 +88,9 @@ def test_the_mean_of_the_cells_of_one_run_is_judged_by_itself(tmp_path: Path) ->
     assert count_families(compare_runs(tmp_path)) == [9, 9]
 
 
-def repeat(cell: Cell, run_id: str, steps: Sequence[Sequence[float]], **options: Any) -> list[Result]:
+def repeat(cell: Cell, run_id: str, steps: Sequence[Sequence[float]]) -> list[Result]:
     return [
-        make_result(cell, repeat=number, step_seconds=tuple(times), run_id=run_id, **options)
+        make_result(cell, repeat=number, step_seconds=tuple(times), run_id=run_id)
         for number, times in enumerate(steps, start=1)
     ]
 
@@ -115,13 +116,12 @@ def test_another_run_in_the_store_changes_no_pair_of_one_run(tmp_path: Path) -> 
 
 
 def test_two_machines_of_one_run_give_a_ratio_and_no_verdict(tmp_path: Path) -> None:
-    hosts = [make_environment(hostname=f"bench-{number}") for number in (1, 2)]
-    eager, graph = CELLS[0], make_cell(framework="tensorflow", mode="graph")
-    sides = ((eager, 0.1, hosts[0]), (graph, 0.103, hosts[1]))
+    graph = make_cell(framework="tensorflow", mode="graph")
+    sides = ((CELLS[0], (0.1, 0.1003, 0.0997), "bench-1"), (graph, (0.103, 0.1033, 0.1027), "bench-2"))
     results = [
         one
-        for cell, base, host in sides
-        for one in repeat(cell, "a", [(base * (1 + shift),) * 20 for shift in (0, 0.003, -0.003)], environment=host)
+        for cell, medians, host in sides
+        for one in make_repeats(cell, *medians, run_id="a", environment=make_environment(hostname=host))
     ]
     put_run(tmp_path, "a", {}, *results)
     document = select_sides(tmp_path, ["a"], *SIDES["frameworks"])
