@@ -39,28 +39,31 @@ def list_sizes(found: BatchSearch) -> list[int]:
     return [trial.batch_size for trial in found.tries]
 
 
-@pytest.mark.parametrize(("multiple", "bound", "sizes"), [(1, 6, [1, 4, 6]), (4, 15, [4, 12]), (1, 1, [1])])
-def test_it_ends_at_the_upper_bound_which_is_tried(multiple: int, bound: int, sizes: list[int]) -> None:
-    found = search(make_machine(1000), multiple=multiple, max_batch_size=bound)
+@pytest.mark.parametrize(
+    ("capacity", "multiple", "bound", "odd", "sizes", "ended_by", "largest", "failing"),
+    [
+        (1000, 1, 6, None, [1, 4, 6], "max-batch-size", 6, None),
+        (1000, 4, 15, None, [4, 12], "max-batch-size", 12, None),
+        (1000, 1, 1, None, [1], "max-batch-size", 1, None),
+        (0, 1, 1000, None, [1], "found", None, 1),
+        # Another failure or a hang ends the search with what is known.
+        (11, 1, 1000, "failure", [1, 4, 8, 16, 12], "failure", 8, 16),
+        (11, 1, 1000, "time-limit", [1, 4, 8, 16, 12], "time-limit", 8, 16),
+    ],
+)
+def test_a_search_ends_at_its_bound_at_the_limit_or_at_a_trial_that_tells_nothing(
+    capacity: int, multiple: int, bound: int, odd: TrialOutcome | None, sizes: list[int], ended_by: str,
+    largest: int | None, failing: int | None,
+) -> None:  # fmt: skip
+    """`odd`: how the trial of 12 ends."""
+    machine = make_machine(capacity)
+    found = search(
+        lambda size: make_trial(size, odd) if odd and size == 12 else machine(size),
+        multiple=multiple,
+        max_batch_size=bound,
+    )
     assert list_sizes(found) == sizes
-    assert (
-        found.ended_by,
-        found.largest_batch_size,
-        found.smallest_failing_batch_size,
-    ) == ("max-batch-size", sizes[-1], None)
-
-
-def test_where_not_even_the_smallest_fits_that_is_said() -> None:
-    found = search(make_machine(0))
-    assert list_sizes(found) == [1]
-    assert (found.ended_by, found.largest_batch_size, found.smallest_failing_batch_size) == ("found", None, 1)
-
-
-@pytest.mark.parametrize("outcome", ["failure", "time-limit"])
-def test_another_failure_or_a_hang_ends_the_search_with_what_is_known(outcome: TrialOutcome) -> None:
-    found = search(lambda size: make_trial(size, outcome) if size == 12 else make_machine(11)(size))
-    assert list_sizes(found) == [1, 4, 8, 16, 12]
-    assert (found.ended_by, found.largest_batch_size, found.smallest_failing_batch_size) == (outcome, 8, 16)
+    assert (found.ended_by, found.largest_batch_size, found.smallest_failing_batch_size) == (ended_by, largest, failing)
 
 
 GIB = 2**30

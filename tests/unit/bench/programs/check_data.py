@@ -130,18 +130,15 @@ class Questions:
         pair = self.take(self.open_pairs("jpegs", phase="infer", batch_size=1), 1)
         # Begins and ends as a JPEG file does, with nothing between.
         (folder / "trainB" / "broken.jpg").write_bytes(b"\xff\xd8\xff\xe0\0\2\xff\xda\0\2\xff\xd9")
-        return {
-            "colours": [((domain + 1) * 127.5).mean(axis=(0, 1, 2)).tolist() for domain in pair],
-            "damage": self.catch_error(),
-        }
-
-    def catch_error(self) -> str:
-        """Return the message of the error met in the second file of a domain of two."""
-        try:
+        damage = "no error"
+        try:  # in the second file of a domain of two
             self.take(self.open_pairs("jpegs", batch_size=1), 2)
         except UserError as error:
-            return str(error)
-        return "no error"
+            damage = str(error)
+        return {
+            "colours": [((domain + 1) * 127.5).mean(axis=(0, 1, 2)).tolist() for domain in pair],
+            "damage": damage,
+        }
 
 
 def describe_cifar10_image(pixels: NDArray[Any]) -> tuple[int, int, bool, bool]:

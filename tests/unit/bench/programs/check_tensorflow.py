@@ -202,14 +202,14 @@ def count_operations(workload: Any) -> Counter[str]:
 
 
 def check_a_graph_fuses_convolution_bias_and_activation_and_unfused_does_not_as_its_record_says(_: Examiner) -> None:
-    by_mode = {mode: build_switched(mode, "conv6", "infer") for mode in ("graph",)}
-    graph = count_operations(by_mode["graph"][1])
+    framework, workload = build_switched("graph", "conv6", "infer")
+    graph = count_operations(workload)
     assert (graph["_FusedConv2D"], graph["_FusedMatMul"], graph["Conv2D"]) == (4, 3, 0)
     switched, workload = build_switched("unfused", "conv6", "infer")
     unfused = count_operations(workload)
     assert [name for name in unfused if name.startswith("_Fused")] == []
     assert (unfused["Conv2D"], unfused["MatMul"], unfused["BiasAdd"], unfused["Relu"]) == (4, 3, 7, 6)
-    assert (by_mode["graph"][0].settings["remapping"], switched.settings["remapping"]) == (True, False)
+    assert (framework.settings["remapping"], switched.settings["remapping"]) == (True, False)
 
 
 def check_keras_computes_a_batch_norm_from_several_operations_and_fused_norm_from_one(_: Examiner) -> None:

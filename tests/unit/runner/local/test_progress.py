@@ -164,11 +164,7 @@ def test_a_scrape_finds_the_counts_of_the_run_and_of_its_requests() -> None:
             "others kept 1.4 of 2 cores busy: the cell's 2 threads were short of 1.4 cores, more than 10% of 2",
             "contaminated (others kept 1.4 of 2 cores busy)",
         ),
-        (
-            "too-short",
-            "the timed window lasted 0.20 s, less than 0.5 s",
-            "too-short (the timed window lasted 0.20 s)",
-        ),
+        ("too-short", "the window lasted 0.20 s, less than 0.5 s", "too-short (the window lasted 0.20 s)"),
         ("noisy", "\x1b[2Jred", "noisy ( [2Jred)"),
     ],
 )

@@ -27,7 +27,6 @@ from runner.local.run import LocalCaps, LocalRun, parse_interpreters
 from runner.matrix import order_repeats
 from runner.processes import end_like_interrupt
 from runner.runs import NO_RETRIES
-from stored_runs import list_missing_repeats
 
 MATRIX = """
 name: quick
@@ -73,12 +72,6 @@ class Setup:
         run = local_run.choose_run()
         local_run.measure(run, Console(file=printed, width=200, markup=False), resume_command="COMMAND")
         return run, printed.getvalue()
-
-    def begin(self) -> Run:
-        """Return a run of the matrix of which nothing is measured yet, planned without a drawn order: PyTorch first."""
-        run = self.make().choose_run().model_copy(update={"order_seed": None})
-        self.store.put(run_key(run.run_id), run.to_json())
-        return run
 
 
 def count_results(store: Store, run: Run) -> int:
@@ -142,28 +135,6 @@ def test_a_store_that_goes_away_ends_the_run_before_the_next_repeat(setup: Setup
 
     assert f"run {run.run_id} is resumed" in printed
     assert count_results(setup.store, run) == 4
-
-
-def test_a_run_that_lacks_results_is_resumed_and_only_they_are_measured(setup: Setup) -> None:
-    run = setup.begin()
-    (first, *_) = list_missing_repeats(setup.store, run)
-    make_interpreter(setup.folder / "fails", "exit 1")
-    with pytest.raises(KeyboardInterrupt):
-        setup.measure(interpreters={"pytorch": setup.folder / "fails", "tensorflow": interrupt_caller(setup.folder)})
-    assert count_results(setup.store, run) == 1
-
-    again, printed = setup.measure()
-
-    assert run == again
-    assert (first.planned.cell.cell_id, 1) not in read_log(setup.log)
-    assert len(read_log(setup.log)) == 3
-    assert f"run {run.run_id} is resumed (--new" in printed
-    assert "plan: 2 cells, 4 repeats in all; 1 there, 3 to measure\n" in printed
-
-
-def interrupt_caller(folder: Path) -> Path:
-    """Return an interpreter that interrupts the runner that started it, and hangs."""
-    return make_interpreter(folder / "interrupts", "kill -INT $BENCH_PARENT_PID; sleep 60")
 
 
 def test_a_finished_run_that_is_named_is_left_as_it_is_even_while_another_one_measures(setup: Setup) -> None:
