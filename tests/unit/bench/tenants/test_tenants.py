@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -230,24 +230,19 @@ def test_the_steps_within_the_window_as_a_whole_count() -> None:
     assert watched == [101.125, 103.0]
 
 
-def test_a_window_shorter_than_a_step_holds_none() -> None:
-    stepper = make_stepper(Clock(), 5.0)
-    window = make_window(101.0, seconds=2.0)
-    stepper.run(window, ignore)
-    with pytest.raises(NoCommonWindowError, match="no step of this tenant lies within the window of 2.0 s"):
+@pytest.mark.parametrize(
+    ("step_seconds", "begins", "seconds", "words"),
+    [
+        (5.0, 100.0, 2.0, "no step of this tenant lies within the window of 2.0 s"),
+        (0.5, 102.0, 4.0, "did not step during the whole window"),  # which starts at 101
+    ],
+)
+def test_a_tenant_that_has_no_step_in_the_window_or_came_late_was_not_in_it(
+    step_seconds: float, begins: float, seconds: float, words: str
+) -> None:
+    clock, window = Clock(), make_window(101.0, seconds=seconds)
+    stepper = make_stepper(clock, step_seconds)
+    clock.now = begins
+    stepper.run(window, nullcontext)
+    with pytest.raises(NoCommonWindowError, match=words):
         stepper.select(window, reached_steady=True)
-
-
-def test_a_tenant_that_began_late_was_not_in_the_window() -> None:
-    clock = Clock()
-    stepper = make_stepper(clock, 0.5)
-    clock.now = 102.0
-    window = make_window(101.0, seconds=4.0)
-    stepper.run(window, ignore)
-    with pytest.raises(NoCommonWindowError, match="did not step during the whole window"):
-        stepper.select(window, reached_steady=True)
-
-
-def ignore() -> AbstractContextManager[None]:
-    """Watch nothing."""
-    return contextmanager(lambda: iter([None]))()
