@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from runs import MakeSetup, Setup, StartKubelet, make_cells
 from users import connect_as_runner
 
@@ -52,15 +53,22 @@ def find_file(setup: Setup, placement: Placement) -> Path:
     return Path(setup.store.url.removeprefix("file://")) / key
 
 
+@pytest.mark.parametrize("may_read_nodes", [True, False])
 def test_every_attempt_is_placed_without_a_request_for_its_pod(
-    make_setup: MakeSetup, connection: Connection, namespace: str, start_kubelet: StartKubelet
+    make_setup: MakeSetup,
+    connection: Connection,
+    control_plane: ControlPlane,
+    namespace: str,
+    start_kubelet: StartKubelet,
+    may_read_nodes: bool,
 ) -> None:
     kubelet = start_kubelet(run_seconds=0.5)  # a container that is never seen to run is the next test's
     kubelet.add_node(f"{namespace}-a", labels=LABELS, capacity={"cpu": "8"})
     setup = make_setup(make_cells(3), repeats=2)
-    connection.num_requests.clear()
+    used = connection if may_read_nodes else connect_as_runner(connection, control_plane, namespace)
+    used.num_requests.clear()
 
-    setup.measure()
+    observed = setup.measure(used)
 
     placements = read_placements(setup)
     assert set(placements) == list_attempts(setup)
@@ -68,11 +76,13 @@ def test_every_attempt_is_placed_without_a_request_for_its_pod(
     for placement in placements.values():
         assert (placement.node_name, placement.image_id) == (f"{namespace}-a", IMAGE_ID)
         assert (placement.qos_class, placement.cpu_request_cores) == ("Guaranteed", 1.0)
-        assert placement.node is not None
-        assert (placement.node.instance_type, placement.node.zone) == ("m6i.2xlarge", "eu-central-1a")
-        assert (placement.node.is_spot, placement.node.num_cpus) == (True, 8)
-    assert connection.num_requests["get nodes"] == 1
-    assert connection.num_requests["list pods"] == 1
+        assert (placement.node is not None) == may_read_nodes
+        if placement.node is not None:
+            assert (placement.node.instance_type, placement.node.zone) == ("m6i.2xlarge", "eu-central-1a")
+            assert (placement.node.is_spot, placement.node.num_cpus) == (True, 8)
+    assert used.num_requests["get nodes"] == 1
+    assert used.num_requests["list pods"] == 1
+    assert observed.warnings == []
 
 
 def complete(setup: Setup) -> None:
@@ -100,24 +110,3 @@ def test_a_runner_that_comes_back_writes_what_is_missing_and_changes_nothing_els
     complete(setup)
 
     assert read_placements(setup) == first | {kept: marked}
-
-
-def test_a_runner_that_may_not_read_nodes_records_what_the_pod_says(
-    make_setup: MakeSetup,
-    connection: Connection,
-    control_plane: ControlPlane,
-    namespace: str,
-    start_kubelet: StartKubelet,
-) -> None:
-    start_kubelet(num_nodes=1, run_seconds=0.5)
-    setup = make_setup(make_cells(2))
-    limited = connect_as_runner(connection, control_plane, namespace)
-
-    observed = setup.measure(limited)
-
-    placements = read_placements(setup)
-    assert set(placements) == list_attempts(setup)
-    assert {placement.node for placement in placements.values()} == {None}
-    assert {placement.image_id for placement in placements.values()} == {IMAGE_ID}
-    assert limited.num_requests["get nodes"] == 1
-    assert observed.warnings == []
