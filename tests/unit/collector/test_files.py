@@ -75,17 +75,14 @@ def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(
     assert "cannot be written (File too large)" in message
 
 
-def test_a_new_file_and_its_folders_are_made_with_the_rights_of_the_umask(tmp_path: Path) -> None:
-    plain, page = tmp_path / "plain", tmp_path / "a" / "b" / "page.html"
+def test_a_new_file_has_the_rights_of_the_umask_and_a_replaced_one_its_own_and_a_link_stays_a_link(
+    tmp_path: Path,
+) -> None:
+    plain, page, link = tmp_path / "plain", tmp_path / "a" / "b" / "page.html", tmp_path / "link.html"
     plain.write_text("")
     replace_text(page, "ü")
     assert page.read_bytes() == "ü".encode()
     assert page.stat().st_mode == plain.stat().st_mode
-
-
-def test_a_replaced_file_keeps_its_rights_and_a_link_stays_a_link(tmp_path: Path) -> None:
-    page, link = tmp_path / "page.html", tmp_path / "link.html"
-    page.write_text("old")
     page.chmod(0o640)
     link.symlink_to(page)
     replace_text(link, "new")

@@ -10,7 +10,6 @@ from collector.units import (
     NUM_TIME_DIGITS,
     TFLOPS,
     THROUGHPUT,
-    Unit,
     choose_memory_unit,
     choose_rate_unit,
     format_duration,
@@ -45,30 +44,21 @@ def test_numbers_have_three_significant_digits(value: float, text: str) -> None:
     assert format_significant(value) == text
 
 
-@pytest.mark.parametrize("value", [None, float("nan")])
-def test_a_missing_number_is_a_dash(value: float | None) -> None:
-    assert format_number(value, MILLISECOND) == "–"
-    assert format_interval(1.0, value, MILLISECOND) == "–"
-
-
-def test_seconds_are_shown_in_milliseconds() -> None:
+def test_seconds_are_shown_in_milliseconds_and_a_missing_number_is_a_dash() -> None:
     assert format_interval(0.636, 0.64, MILLISECOND) == "636 to 640"
+    for value in (None, float("nan")):
+        assert (format_number(value, MILLISECOND), format_interval(1.0, value, MILLISECOND)) == ("–", "–")
 
 
-@pytest.mark.parametrize(("largest", "unit"), [(842 * 2**20, GIB), (0.1 * 2**30, GIB), (100 * 2**20, MIB), (0, MIB)])
-def test_memory_is_shown_in_the_unit_of_the_largest(largest: float, unit: Unit) -> None:
-    assert choose_memory_unit([largest, 5]) == unit
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(41.4, "41 s"), (59.6, "1 min 0 s"), (252, "4 min 12 s"), (7500, "2 h 5 min")]
-)
-def test_durations_are_in_words(seconds: float, text: str) -> None:
-    assert format_duration(seconds) == text
-
-
-def test_a_column_of_rates_is_in_tflops_from_one_on() -> None:
+def test_a_column_has_the_unit_of_its_largest_value() -> None:
+    largest = (842 * 2**20, 0.1 * 2**30, 100 * 2**20, 0)
+    assert [choose_memory_unit([one, 5]) for one in largest] == [GIB, GIB, MIB, MIB]
     assert (choose_rate_unit([9e11, 1e9]), choose_rate_unit([1e9, 1e12])) == (GFLOPS, TFLOPS)
+
+
+def test_durations_are_in_words() -> None:
+    found = [format_duration(seconds) for seconds in (41.4, 59.6, 252, 7500)]
+    assert found == ["41 s", "1 min 0 s", "4 min 12 s", "2 h 5 min"]
 
 
 def test_samples_per_second_have_the_same_digits_everywhere() -> None:
