@@ -139,16 +139,24 @@ PROFILE_KEYS = {"BASE": "image_base", "CPU_INDEX": "image_cpu_index"}
 """The keys of a profile for the arguments of a build that change a tag."""
 
 
-def run_docker(*words: str) -> str:
-    """Return what `docker WORDS` prints, run at the root of the sources. Raise UserError if it fails."""
+QUESTION_SECONDS = 60.0
+"""How long a Docker engine may take to say what it has, and, below, to build or push an image of gigabytes."""
+TRANSFER_SECONDS = 4 * 3600.0
+
+
+def run_docker(*words: str, limit_seconds: float = QUESTION_SECONDS) -> str:
+    """Return what `docker WORDS` prints, run at the root of the sources. Raise UserError if it fails or hangs."""
     docker = shutil.which("docker")
     if docker is None:
         raise UserError("docker: is not installed; on Debian: apt-get install docker.io")
     try:
         done = subprocess.run(
             [docker, *words], cwd=locate_sources(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            errors="replace", check=False,
+            errors="replace", check=False, timeout=limit_seconds,
         )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        reason = f"has not ended after {limit_seconds:g} s; see what the Docker engine waits for"
+        raise UserError(f"docker {words[0]}: {reason}") from None
     except OSError as error:
         raise UserError(f"{docker}: cannot be run ({error.strerror or error}); is it the Docker client?") from error
     if done.returncode:
@@ -167,7 +175,8 @@ def build_image(image: ImageSpec, name: str, arguments: Mapping[str, str], *, ne
     passed = image.select_arguments(arguments) | {"REVISION": read_git_revision() or "unknown"}
     words = [word for key, value in passed.items() for word in ("--build-arg", f"{key}={value}")]
     words += ["--network", network] if network else []
-    run_docker("build", "--quiet", "--tag", name, "--file", image.dockerfile, *words, ".")
+    words += ["--quiet", "--tag", name, "--file", image.dockerfile, "."]
+    run_docker("build", *words, limit_seconds=TRANSFER_SECONDS)
 
 
 def push_images(
@@ -185,7 +194,7 @@ def push_images(
         if not is_built(local):
             raise UserError(f"{local}: is not built; run `benchmatrix images build {image.name}` with the same options")
         run_docker("tag", local, remote)
-        run_docker("push", "--quiet", remote)
+        run_docker("push", "--quiet", remote, limit_seconds=TRANSFER_SECONDS)
         repository, digest = _read_digest(remote)
         if image.flavour is None:
             for_chart = {"image": {"repository": repository, "digest": digest}}

@@ -84,6 +84,8 @@ def read_table(store: Store, table: str, run_id: str) -> tuple[pa.Table, bool]:
         # (https://github.com/apache/arrow/issues/34314, 50482).
         file = pq.ParquetFile(pa.BufferReader(store.get(key)), page_checksum_verification=True)
         found = file.read(use_threads=False)
+        if found.num_rows and "step_seconds" not in found.column_names and table == ATTEMPTS:
+            raise ValueError("its steps lie in a table of their own, as an earlier version of the tool wrote it")
         is_current = (found.schema.metadata or {}).get(VERSION_KEY) == compute_version().encode()
         columns = [
             found[name].cast(kind) if name in found.column_names else pa.nulls(found.num_rows, kind)

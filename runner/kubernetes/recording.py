@@ -10,7 +10,7 @@ from bench.schema import Failure, InvalidDocumentError, Result, read_result, rea
 from bench.store import (
     MAX_DOCUMENT_BYTES,
     KeyMissing,
-    StoreError,
+    StoreUnreachable,
     UnreadableObject,
     parse_result_key,
     result_key,
@@ -34,7 +34,6 @@ from runner.runs import is_record_of
 LOG_LINES = 20
 MAX_LOG_BYTES = 2 * MAX_DOCUMENT_BYTES
 """A record in a log is packed and in Base64, which makes it a third longer where it cannot be packed."""
-UNANSWERED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS)
 LOG_PATIENCE_SECONDS = 60.0
 """How long requests for a log are repeated that its node does not answer: the node may be gone for good."""
 
@@ -166,10 +165,11 @@ class ResultRecorder:
             except InvalidDocumentError:  # of another version of `bench`, or of somebody else
                 continue
             except ApiError as error:
-                if error.status == HTTPStatus.FORBIDDEN:
+                if error.status in (HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED):
                     raise
-                if error.reason == UNREACHABLE or error.status in UNANSWERED:  # tried again as where the store is away
-                    raise StoreError(f"the record in the log of pod {pod.name}: {error.message}") from error
+                if error.reason == UNREACHABLE or error.status == HTTPStatus.TOO_MANY_REQUESTS:
+                    # Tried again as where the store is away.
+                    raise StoreUnreachable(f"the record in the log of pod {pod.name}: {error.message}") from error
                 continue  # the pod is gone, or its node does not answer: the record is lost
             wanted = (tracked.key.run_id, *tracked.repeat.key)
             if data and result is not None and (result.run_id, result.cell_id, result.repeat) == wanted:

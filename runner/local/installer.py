@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from configparser import Error, RawConfigParser
 from importlib.util import find_spec
+from math import ceil
 from pathlib import Path
 
 REACH = {
@@ -20,14 +21,17 @@ REACH = {
     "cert": "SSL_CERT_FILE",
     "client-cert": "SSL_CLIENT_CERT",
     "proxy": "ALL_PROXY",
-    "timeout": "UV_HTTP_TIMEOUT",
-    "default-timeout": "UV_HTTP_TIMEOUT",
     "retries": "UV_HTTP_RETRIES",
-    "keyring-provider": "UV_KEYRING_PROVIDER",
     "no-cache-dir": "UV_NO_CACHE",
 }
 """How packages are reached: pip's settings, and what uv calls them."""
-KEPT = (*REACH.values(), "UV_CACHE_DIR", "UV_COMPILE_BYTECODE", "UV_INDEX_", "UV_LINK_MODE", "UV_OFFLINE")
+OTHERS = ("timeout", "default-timeout", "keyring-provider", "no-index")
+"""What uv takes in another form."""
+KEPT = (
+    *REACH.values(),
+    *("UV_HTTP_TIMEOUT", "UV_KEYRING_PROVIDER", "UV_CACHE_DIR", "UV_COMPILE_BYTECODE", "UV_INDEX_", "UV_LINK_MODE"),
+    "UV_OFFLINE",
+)
 """How variables of uv begin that hold: with UV_INDEX_ those of an index's login."""
 
 
@@ -40,20 +44,24 @@ def hide_python_path(variables: Mapping[str, str]) -> dict[str, str]:
 def read_pip_settings(variables: Mapping[str, str]) -> dict[str, str]:
     """Return those of pip's settings that say how packages are reached, of its files and of variables.
 
-    Raise configparser.Error where a file cannot be read.
+    Raise ValueError where a file cannot be read.
     """
-    home, given = Path.home(), variables.get("PIP_CONFIG_FILE", "")
+    home, given = Path(os.path.expanduser("~")), variables.get("PIP_CONFIG_FILE", "")
     own = (home / ".pip", Path(variables.get("XDG_CONFIG_HOME", home / ".config")) / "pip", Path(sys.prefix))
     folders = () if given == os.devnull else (Path("/etc/xdg/pip"), Path("/etc"), *own)
     files = RawConfigParser()
-    files.read([*(folder / "pip.conf" for folder in folders), given])
+    for file in (*(str(folder / "pip.conf") for folder in folders), given):
+        try:
+            files.read(file)
+        except (Error, UnicodeDecodeError):  # whose text has the line, and with it a password
+            raise ValueError(f"{file}: is no file of settings as pip reads it; mend it") from None
     settings = dict[str, str]()
     for section in ("global", "install"):  # the later goes before
         if files.has_section(section):
             settings |= files.items(section)
     settings |= {name.removeprefix("PIP_"): value for name, value in variables.items() if name.startswith("PIP_")}
     known = {name.lower().replace("_", "-"): value for name, value in settings.items() if value}
-    return {name: value for name, value in known.items() if name in REACH or name == "no-index"}
+    return {name: value for name, value in known.items() if name in (*REACH, *OTHERS)}
 
 
 def choose_variables(variables: Mapping[str, str]) -> dict[str, str]:
@@ -72,6 +80,10 @@ def choose_variables(variables: Mapping[str, str]) -> dict[str, str]:
     for name, value in settings.items():
         if name in REACH and REACH[name] not in variables:
             kept[REACH[name]] = ("," if name == "find-links" else " ").join(value.split())
+    if seconds := settings.get("timeout", settings.get("default-timeout")):
+        kept.setdefault("UV_HTTP_TIMEOUT", str(ceil(float(seconds))))
+    if settings.get("keyring-provider", "auto") in ("import", "subprocess"):  # uv knows the latter alone
+        kept.setdefault("UV_KEYRING_PROVIDER", "subprocess")
     return kept
 
 
@@ -89,7 +101,7 @@ def list_arguments(python: str | Path, variables: Mapping[str, str]) -> list[str
 if __name__ == "__main__":
     try:
         variables = choose_variables(hide_python_path(os.environ))
-    except Error as error:
+    except ValueError as error:
         sys.exit(f"error: pip's settings: {error}")
     pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     command = [*list_arguments(sys.executable, variables), "-q"] if find_spec("uv") else pip

@@ -4,7 +4,6 @@ That is the locked requirements and the package `bench`. A stamp, written last, 
 without it (a killed installation) is created again.
 """
 
-import configparser
 import fcntl
 import hashlib
 import os
@@ -139,7 +138,7 @@ def _install(environment: VirtualEnvironment, report: Report, keep_open: Sequenc
     shutil.rmtree(environment.directory, ignore_errors=True)
     try:
         variables = choose_variables(hide_python_path(os.environ))
-    except configparser.Error as error:
+    except ValueError as error:
         raise UserError(f"environment {name}: pip's settings: {error}") from None
     # Compiled, so that no first step contains it for a module that is imported in it.
     variables.setdefault("UV_COMPILE_BYTECODE", "1")

@@ -253,3 +253,14 @@ def test_every_thread_copies_all_of_its_part_in_every_pass(num_threads: int, mon
     monkeypatch.setattr(np, "copyto", count)
     assert measure_memory_copy(num_threads, 3 * MIB) > 0
     assert sum(copied) == 3 * MIB * (1 + memory.MIN_PASSES)  # the first one writes the target
+
+
+def test_memory_is_left_below_the_limit_of_each_group_around_less_what_is_used_of_it(tmp_path: Path) -> None:
+    inner = tmp_path / "outer" / "inner"
+    for folder, limit in ((inner, "max"), (inner.parent, str(8 * MIB))):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "memory.max").write_text(limit)
+        (folder / "memory.current").write_text(str(5 * MIB))
+        (folder / "memory.stat").write_text(f"anon {4 * MIB}\ninactive_file {MIB}\n")
+    (tmp_path / "membership").write_text("0::/outer/inner\n")
+    assert memory.read_available_bytes(tmp_path / "membership", tmp_path) == 4 * MIB

@@ -66,7 +66,7 @@ def test_a_build_passes_the_arguments_that_the_image_depends_on(call_images: Cal
 
     (line,) = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("build ")]
     assert "--file images/framework.Dockerfile " in line
-    assert line.endswith(" --network host .")
+    assert line.endswith(" .") and " --network host " in line
     words = line.split()
     given = dict(words[i + 1].split("=", 1) for i, word in enumerate(words) if word == "--build-arg")
     assert given.pop("REVISION")
@@ -176,6 +176,11 @@ def test_with_an_index_of_builds_without_cuda_pytorch_comes_from_there_and_cuda_
             "echo 'RUN HF_TOKEN=hunter2 pip install' >&2; echo last >&2; exit 3",
             lambda: run_docker("build", "."),
             r"^docker build failed \(exit code 3\):\n(.*\n)*last$",
+        ),
+        (
+            "while :; do :; done",
+            lambda: run_docker("image", "ls", limit_seconds=0.3),
+            "^docker image: has not ended after 0.3 s; see what the Docker engine waits for$",
         ),
     ],
 )

@@ -124,6 +124,8 @@ def test_uv_reaches_packages_as_the_users_pip_does(tmp_path: Path) -> None:
             "PIP_CONFIG_FILE": str(tmp_path / "pip.conf"),
             "PIP_EXTRA_INDEX_URL": "https://b/simple https://c/simple",
             "PIP_NO_INDEX": "1",
+            "PIP_TIMEOUT": "60.5",
+            "PIP_KEYRING_PROVIDER": "import",
             "UV_DEFAULT_INDEX": "https://u/simple",
             "UV_INDEX_B_PASSWORD": "secret",
             "UV_RESOLUTION": "lowest",
@@ -135,11 +137,21 @@ def test_uv_reaches_packages_as_the_users_pip_does(tmp_path: Path) -> None:
         "UV_FIND_LINKS": "/one,/two",
         "UV_INDEX_B_PASSWORD": "secret",
         "SSL_CERT_FILE": "/a.pem",
+        "UV_HTTP_TIMEOUT": "61",
+        "UV_KEYRING_PROVIDER": "subprocess",
         "PIP_INDEX_URL": "https://a/simple",
     }
     assert expected.items() <= chosen.items()
     assert not {"PIP_USER", "UV_RESOLUTION"} & chosen.keys()
     assert list_arguments("python", chosen)[-1] == "--no-index"
+
+
+def test_a_file_of_pips_settings_that_is_none_is_named_without_its_lines(tmp_path: Path) -> None:
+    for content in (b"index-url = https://user:secret@host/simple\n", b"[global]\nproxy = caf\xe9\n"):
+        (tmp_path / "pip.conf").write_bytes(content)
+        with pytest.raises(ValueError, match=re.escape(f"{tmp_path}/pip.conf: is no file of settings")) as failure:
+            choose_variables({"PIP_CONFIG_FILE": str(tmp_path / "pip.conf")})
+        assert "secret" not in str(failure.value)
 
 
 def test_a_failed_installation_is_one_message_with_the_end_of_uvs(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,11 @@ from bench.probes.cpu import (
 LIMIT_FILES = ("memory.max", "memory.limit_in_bytes")
 NO_LIMIT_BYTES = 2**60
 """v1 writes the largest number of whole pages where there is no limit."""
+ROOM_FILES = (
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+"""Of v2 and v1: a limit, what is used of it, and what of that, in memory.stat, the kernel would give back."""
 PEAK_FILES = ("memory.peak", "memory.max_usage_in_bytes")  # cgroup v2 (Linux 5.19) and v1
 
 
@@ -121,10 +126,16 @@ def read_room_bytes() -> int:
     return min(read_memory_limit_bytes() or total, total) - _read_kibibytes("/proc/self/status", "VmRSS")
 
 
-def read_available_bytes() -> int:
-    """Return how many bytes a process can take before the machine swaps or the limit of its cgroup kills it."""
-    available = _read_kibibytes("/proc/meminfo", "MemAvailable")
-    return min(read_memory_limit_bytes() or available, available)
+def read_available_bytes(membership: Path = CGROUP_MEMBERSHIP, root: Path = CGROUP_ROOT) -> int:
+    """Return how many bytes a process can take before the machine swaps or a limit of a cgroup around it kills it."""
+    available = [_read_kibibytes("/proc/meminfo", "MemAvailable")]
+    for folder in list_cgroups("memory", membership, root):
+        for limit, use, reclaimable in ROOM_FILES:
+            with suppress(OSError, ValueError):  # no limit here: no file, as at the top, or the word `max`
+                limit_bytes = int((folder / limit).read_text())
+                statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+                available.append(limit_bytes - int((folder / use).read_text()) + int(statistics[reclaimable]))
+    return max(0, min(available))
 
 
 def read_cache_bytes(allowed: Collection[int] | None = None, system_cpu: Path = SYSTEM_CPU) -> int | None:
