@@ -47,7 +47,7 @@ def end_programs(pids: Iterable[int]) -> None:
 
     def send(number: int, targets: Iterable[int]) -> None:
         for pid in targets:
-            with suppress(ProcessLookupError):
+            with suppress(ProcessLookupError, PermissionError):  # it has ended, or is another user's, as with sudo
                 os.kill(pid, number)
 
     def list_left() -> list[int]:

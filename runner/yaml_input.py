@@ -132,7 +132,12 @@ def _build(node: yaml.Node, file: str, key: str) -> Node:
     if isinstance(node, yaml.SequenceNode):
         return replace(place, value=[_build(item, file, f"{key}[{index}]") for index, item in enumerate(node.value)])
     if isinstance(node, yaml.ScalarNode):
-        value: Value = _Loader("").construct_object(node) if node.tag in _SCALARS else node.value
+        if node.tag not in (*_SCALARS, "tag:yaml.org,2002:str"):
+            raise place.error(f"found the tag {quote(node.tag)}; leave it out")
+        try:
+            value: Value = _Loader("").construct_object(node)
+        except (ValueError, KeyError):
+            raise place.error(f"found {quote(node.value)}, which is not what its tag says; leave the tag out") from None
         return replace(place, value=value, text=node.value)
     entries: dict[str, Node] = {}
     for key_node, value_node in node.value:

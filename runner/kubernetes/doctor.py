@@ -449,7 +449,8 @@ def check_queue(subject: Subject) -> Iterator[Finding]:
         return
     conditions = {item["type"]: item for item in local.get("status", {}).get("conditions") or ()}
     active = conditions.get("Active", {})
-    inactive = active["message"] if active.get("status") == "False" else ""
+    reason = active.get("message") or active.get("reason") or "no reason given"
+    inactive = reason if active.get("status") == "False" else ""
     words = f"LocalQueue {queue} of ClusterQueue {local['spec']['clusterQueue']}"
     hint = "no Job of it starts until its owner has put that right"
     yield judge("queue", f"{words} is active ({version})", inactive and f"{words}: {inactive}", hint)

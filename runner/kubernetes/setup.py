@@ -312,6 +312,12 @@ class Installer:
             data = self.connection.get_object(path).get("data", {})
         known = self.template.render_store_secret("", "")["stringData"]
         found = {key: base64.b64decode(data[key]).decode() for key in known if key in data}
+        if len(found) < len(known):
+            raise UserError(
+                f"--on {self.connection.context}: Secret {profile.store_secret} in namespace {profile.namespace} lacks "
+                f"{' and '.join(sorted(known - found.keys()))}: somebody else made it for something else; name another "
+                "in `store_secret` of the profile, or delete it and give the command again"
+            )
         return found | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{STORE_NODE_PORT}"}
 
     def _apply(self, manifest: Manifest) -> str:

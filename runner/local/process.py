@@ -227,9 +227,10 @@ def read_tree_bytes(pid: int) -> int:
 
 
 LOCK_DIR = "BENCHMATRIX_LOCK_DIR"
-"""Environment variable: the folder of the lock, if it is not to be SHARED_FOLDER. All runners must have the same."""
-SHARED_FOLDER = "/dev/shm"
-"""Every user can write to it, and it is the same for all of them, also where each has a /tmp of their own."""
+"""Environment variable: the folder of the lock, if none of FOLDERS is right. All runners must have the same."""
+FOLDERS = ("/run/lock", "/dev/shm", "/tmp")
+"""The lock is in the first that every user can write to: the same for all users. In /dev/shm logind may remove what is
+a user's when he logs out, while his run goes on (RemoveIPC)."""
 LOCK_NAME = "benchmatrix.lock"
 MARK = "BENCHMATRIX_RUNNER"
 """Environment variable of the processes of a runner: its `PID:START`, the start in clock ticks after boot."""
@@ -272,7 +273,9 @@ def find_measured_run() -> str | None:
 
 
 def find_lock_path() -> Path:
-    folder = Path(os.environ.get(LOCK_DIR) or SHARED_FOLDER)
+    given = os.environ.get(LOCK_DIR)
+    shared = (folder for folder in FOLDERS if os.path.isdir(folder) and os.stat(folder).st_mode & 0o1777 == 0o1777)
+    folder = Path(given or next(shared, FOLDERS[-1]))
     if not folder.is_dir():
         raise UserError(f"{folder}: there is no such folder for the lock; name one that all can write to in {LOCK_DIR}")
     return folder / LOCK_NAME

@@ -25,6 +25,7 @@ from bench.registry.plugins import list_plugins
 from bench.schema import (
     Failure,
     Framework,
+    InvalidDocumentError,
     Result,
     Run,
     Status,
@@ -222,6 +223,11 @@ class LocalExecutor:
                     f"{self.store.url}: the record of a measured repeat could not be written; it lies in {spare}, from "
                     f"where it can be copied to {key}. What the cell wrote last:\n{error.stderr_tail.strip()}"
                 )
+        except InvalidDocumentError as reason:  # of another version of `bench`, such as a checkout updated meanwhile
+            raise UserError(
+                f"{self.store.url}/{key}: the record that the cell wrote cannot be read ({reason}); give the same "
+                "command again: the repeat is measured again"
+            ) from reason
         result = Result(
             run_id=order.run_id,
             cell=order.cell,
@@ -302,7 +308,12 @@ def link_plugins() -> tuple[str, ...]:
         made = Path(mkdtemp(dir=folder.parent))
         for target in targets:
             (made / target.name).symlink_to(target)
-        made.rename(folder)
+        try:
+            made.rename(folder)
+        except OSError:
+            if not folder.exists():
+                raise
+            shutil.rmtree(made)  # another run has made it meanwhile
     return (str(folder),)
 
 

@@ -126,6 +126,17 @@ def test_the_store_for_trying_is_admitted_and_its_keys_are_made_once(
     assert "AWS_ENDPOINT_URL=http://127.0.0.1:30900" in shell.stdout.splitlines()
     assert re.search(r"^AWS_ACCESS_KEY_ID=[0-9A-F]{20}$", shell.stdout, re.MULTILINE)
 
+    connection.request(
+        "patch",
+        f"{path}/secrets/benchmatrix-store",
+        body=b'{"data": {"AWS_ACCESS_KEY_ID": null}}',
+        content_type="application/merge-patch+json",
+    )
+    code, out, err = call_main(*words, "--exports")
+    assert (code, out) == (2, "")
+    assert "Secret benchmatrix-store in namespace" in err
+    assert "lacks AWS_ACCESS_KEY_ID: somebody else made it" in err
+
 
 def test_rclone_serves_the_bucket_as_the_manifest_starts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     template = SetupTemplate(profile=load_profile("kind"), has_store=True)

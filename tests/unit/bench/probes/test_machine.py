@@ -141,7 +141,6 @@ def test_two_vcpus_of_a_cloud_machine_are_one_physical_core(tmp_path: Path) -> N
         tmp_path,
         {
             "proc/cpuinfo": XEON.format(hypervisor="hypervisor") * 2,
-            "proc/self/status": "Name:\tpython\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1\n",
             "sys/class/dmi/id/sys_vendor": "Amazon EC2\n",
             "sys/class/dmi/id/product_name": "c7i.large\n",
             f"{SYSTEM}/cpu/online": "0-1\n",

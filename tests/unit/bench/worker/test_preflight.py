@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pynvml
@@ -95,6 +96,17 @@ def test_a_full_disk_and_a_read_only_one_are_told_apart(
     with pytest.raises(UserError, match=words) as caught:
         check_place(make_order(device="cpu"))
     assert type(caught.value) is kind
+
+
+def test_a_driver_that_is_mounted_where_the_image_does_not_look_is_no_fault_of_the_node(
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    nvml.refusals["nvmlInit"] = pynvml.NVML_ERROR_LIBRARY_NOT_FOUND
+    for folder, kind in ((tmp_path / "absent", "NodeFaultError"), (tmp_path, "UserError")):
+        monkeypatch.setattr("bench.worker.preflight.MOUNTED_DRIVER", folder)
+        with pytest.raises(UserError, match=r"device: .*") as caught:
+            check_place(make_order())
+        assert type(caught.value).__name__ == kind
 
 
 def test_what_no_machine_would_mend_is_the_users_error_even_on_a_faulty_machine(

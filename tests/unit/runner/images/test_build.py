@@ -66,7 +66,8 @@ def test_a_build_passes_the_arguments_that_the_image_depends_on(call_images: Cal
 
     (line,) = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("build ")]
     assert "--file images/framework.Dockerfile " in line
-    assert line.endswith(" .") and " --network host " in line
+    assert line.endswith(" .")
+    assert " --network host " in line
     words = line.split()
     given = dict(words[i + 1].split("=", 1) for i, word in enumerate(words) if word == "--build-arg")
     assert given.pop("REVISION")

@@ -9,10 +9,11 @@ import os
 import platform
 import re
 import socket
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 
 from bench.frameworks.interface import Framework
@@ -57,13 +58,20 @@ def read_machine(root: Path = Path("/"), cores: Collection[int] | None = None) -
         # Every x86 CPU has the flag `fpu`, ARM has no flag for hypervisors.
         is_virtual=is_virtual if is_virtual or "fpu" in flags else None,
         num_online_cores=len(parse_cpu_list(_read_text(system / "cpu/online") or "")) or None,
-        visible_cores=parse_cpuinfo(_read_text(root / "proc/self/status") or "").get("Cpus_allowed_list"),
+        visible_cores=format_core_list(visible),
         num_physical_cores=len(physical) if physical else None,
         num_sockets=None if sockets & {None, "-1"} else len(sockets),  # -1: kernels of some ARM machines and sandboxes
         num_numa_nodes=sum(bool(node & set(visible)) for node in nodes) or None,
         threads_per_core=max(map(len, physical)) if physical else None,
         instruction_sets=tuple(name for name in INSTRUCTION_SETS if name in flags),
     )
+
+
+def format_core_list(cores: Iterable[int]) -> str | None:
+    runs = [
+        [core for _, core in run] for _, run in groupby(enumerate(sorted(cores)), key=lambda pair: pair[1] - pair[0])
+    ]
+    return ",".join(f"{run[0]}-{run[-1]}" if run[1:] else str(run[0]) for run in runs) or None
 
 
 def _read_text(path: Path) -> str | None:

@@ -1,6 +1,7 @@
 """Checks that this container has what its cell needs: memory, disk, GPUs, a compiler; before anything is imported."""
 
 import tempfile
+from pathlib import Path
 
 from bench.errors import UserError
 from bench.probes.cuda import explain_failed_start
@@ -49,6 +50,11 @@ def check_place(order: Order) -> None:
         _refuse_foreign_users(cell, gpus)
 
 
+MOUNTED_DRIVER = Path("/usr/local/nvidia/lib64")
+"""GKE's nodes (https://cloud.google.com/kubernetes-engine/docs/how-to/gpus#cuda). Then no other node helps."""
+DRIVER_HINT = "set LD_LIBRARY_PATH to it in the image"
+
+
 def _look_at_gpus(cell: Cell, errors: list[str], faults: list[str]) -> tuple[GpuUse, ...]:
     """Return the present use of the cell's GPUs, and add what is wrong with the container or with the machine.
 
@@ -57,7 +63,12 @@ def _look_at_gpus(cell: Cell, errors: list[str], faults: list[str]) -> tuple[Gpu
     try:
         gpus = GpuProbe(cell.num_gpus, is_under_mps=cell.sharing == "mps").uses
     except Exception as error:  # whatever NVML says: without it there is no GPU to measure
-        faults.append(f"device: no NVIDIA GPU can be seen ({type(error).__name__}: {error})")
+        if "LibraryNotFound" in type(error).__name__ and MOUNTED_DRIVER.exists():
+            errors.append(
+                f"device: the driver is mounted in {MOUNTED_DRIVER}, where the image does not look; {DRIVER_HINT}"
+            )
+        else:
+            faults.append(f"device: no NVIDIA GPU can be seen ({type(error).__name__}: {error})")
         return ()
     if len(gpus) >= cell.num_gpus:
         faults += _list_cuda_faults(cell)
