@@ -22,7 +22,6 @@ from runner.kubernetes.names import (
     JobKey,
     check_option,
     check_queue,
-    check_variable_value,
     hash_store,
 )
 from runner.kubernetes.objects import INSTANCE_TYPE, MAX_WEIGHT, PREFERRED, REQUIRED, read_quantity
@@ -233,7 +232,6 @@ class JobRenderer:
     def __post_init__(self) -> None:
         if self.queue is not None:
             check_option("--queue", self.queue, check_queue)
-        check_option("--store", self.store_url, check_variable_value)
 
     def render(self, planned: PlannedCell, key: JobKey, wish: NodeWish = ANY_NODE) -> bytes:
         """Return the body of a Job; UserError if the profile cannot hold the cell or its overlay cannot be merged."""
