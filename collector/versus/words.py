@@ -49,7 +49,7 @@ ONE_RUN = (
     "judges all ratios of a table together: where these are some of them, its intervals are wider."
 )
 BEYOND_FLOOR = (
-    f"and the ratio is beyond the floor; it is within the floor where the interval of {ALONE}, by the repeats of these "
+    f" and the ratio is beyond the floor; within the floor where the interval of {ALONE}, by the repeats of these "
     "runs, lies within it"
 )
 NO_INTERVALS = (
@@ -248,11 +248,13 @@ def list_method_lines(document: CompareDocument) -> Iterator[str]:
     found = (*document.cells, *document.together)
     number = sum(one.p_value is not None for one in found)
     if number:
-        families = "those of cells and those of their means by themselves" if document.is_within_runs else "all of them"
-        together = f", which hold together: {families}" if number > 1 else ""
-        floor = f", {BEYOND_FLOOR}" if any(one.floor is not None for one in found) else ""
+        noise = "" if document.is_within_runs else ", which allows for what identical runs differ by,"
+        floor = BEYOND_FLOOR if any(one.floor is not None for one in found) else ""
         words = f"{document.metric.worse} or {document.metric.better}"
-        yield f"B is called {words} where the 95 % interval excludes 1{together}{floor} (docs/compare.md)."
+        yield f"B is called {words} where the 95 % interval{noise} excludes 1{floor} (docs/compare.md)."
+        if number > 1:
+            families = "those of cells and those of their means each" if document.is_within_runs else "all of them"
+            yield f"These intervals hold together, {families}."
         yield from map(describe_noise, document.noise)
     if number and document.is_within_runs and len(document.a.run_ids) == 1:
         yield ONE_RUN

@@ -103,7 +103,8 @@ def test_of_two_runs_both_intervals_stand_beside_the_verdict(tmp_path: Path) -> 
         assert list(map(float, alone)) == pytest.approx([cell.ratio_low, cell.ratio_high], rel=5e-3)
     assert [row["verdict"] for row in rows] == ["slower", "within the floor"]
     lines = " ".join(list_method_lines(document))
-    assert "excludes 1, which hold together: all of them, and the ratio is beyond the floor; " in lines
+    assert "which allows for what identical runs differ by, excludes 1 and the ratio is beyond the floor; " in lines
+    assert "These intervals hold together, all of them." in lines
     (group,) = list_group_lines(document)
     assert "; this ratio alone 1.2" in group
 
