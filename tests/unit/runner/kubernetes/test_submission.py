@@ -24,7 +24,7 @@ from runner.kubernetes.submission import (
     FinishedJobs,
     Submission,
 )
-from runner.kubernetes.tracked_jobs import Dispatcher, State, TrackedJob
+from runner.kubernetes.tracked_jobs import Dispatcher, TrackedJob
 
 
 class AcceptingServer:
@@ -71,11 +71,6 @@ def dispatcher() -> Iterator[Dispatcher]:
 
 def find_submitted(submission: Submission) -> list[TrackedJob]:
     return [tracked for tracked in submission.run.jobs if tracked.state != "to-submit"]
-
-
-def await_state(dispatcher: Dispatcher, tracked: TrackedJob, state: State) -> None:
-    while tracked.state != state:
-        dispatcher.run_next()
 
 
 @pytest.mark.parametrize(
@@ -179,9 +174,8 @@ def test_a_budget_is_not_spent_while_a_cheaper_cell_pauses(
     assert submission.is_budget_spent
 
 
-@pytest.mark.parametrize("pause", ["requeue", "retry"])
 def test_a_run_that_is_cancelled_while_its_last_cell_pauses_creates_no_further_job(
-    dispatcher: Dispatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pause: str
+    dispatcher: Dispatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mark in the store is all that shows the cancellation: there is no Job that could have been deleted."""
     monkeypatch.setattr("runner.kubernetes.submission.MIN_REQUEUE_SECONDS", 1e-9)
@@ -191,10 +185,7 @@ def test_a_run_that_is_cancelled_while_its_last_cell_pauses_creates_no_further_j
     submission.submit_more()
     jobs.move(tracked, "in-flight")
     jobs.move(tracked, "recording")
-    if pause == "requeue":
-        submission.requeue(tracked)
-    else:
-        submission.retry(tracked, 1e-9)
+    submission.requeue(tracked)
     leave_mark(submission.run.store, submission.run.run_id)
 
     with pytest.raises(RunCancelled):  # noqa: PT012  (which of the calls sees the mark is not known)
