@@ -16,6 +16,7 @@ from typing import Literal
 from bench.errors import UserError
 from bench.redaction import hide_secrets
 from bench.registry import FRAMEWORKS, Device, Framework
+from runner.processes import end_programs
 from runner.sources import locate_sources, read_git_revision
 
 Flavour = Literal["cpu", "cuda"]
@@ -150,20 +151,25 @@ def run_docker(*words: str, limit_seconds: float = QUESTION_SECONDS) -> str:
     if docker is None:
         raise UserError("docker: is not installed; on Debian: apt-get install docker.io")
     try:
-        done = subprocess.run(
-            [docker, *words], cwd=locate_sources(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            errors="replace", check=False, timeout=limit_seconds,
+        process = subprocess.Popen(
+            [docker, *words], cwd=locate_sources(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, errors="replace",
         )  # fmt: skip
+        try:
+            printed, said = process.communicate(timeout=limit_seconds)
+        except BaseException:
+            end_programs([process.pid])  # and what they have started, which `subprocess.run` would leave running
+            raise
     except subprocess.TimeoutExpired:
         reason = f"has not ended after {limit_seconds:g} s; see what the Docker engine waits for"
         raise UserError(f"docker {words[0]}: {reason}") from None
     except OSError as error:
         raise UserError(f"{docker}: cannot be run ({error.strerror or error}); is it the Docker client?") from error
-    if done.returncode:
-        shown = hide_secrets(done.stdout + done.stderr)  # of a build, whatever a step of it prints
+    if process.returncode:
+        shown = hide_secrets(printed + said)  # of a build, whatever a step of it prints
         tail = "\n".join(shown.strip().splitlines()[-TAIL_LINES:])
-        raise UserError(f"docker {words[0]} failed (exit code {done.returncode}):\n{tail}")
-    return done.stdout.strip()
+        raise UserError(f"docker {words[0]} failed (exit code {process.returncode}):\n{tail}")
+    return printed.strip()
 
 
 def is_built(name: str) -> bool:

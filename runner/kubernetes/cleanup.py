@@ -163,7 +163,7 @@ class JobCleaner:
                 )
             num_cancelled = 0
             if not is_dry_run:
-                if any(job.end is None for job in jobs):
+                if unfinished:
                     num_cancelled = self.cancel()[0].num_deleted
                     jobs = self._list_jobs()
                 self._delete("jobs", jobs)
