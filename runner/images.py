@@ -151,15 +151,15 @@ def run_docker(*words: str, limit_seconds: float = QUESTION_SECONDS) -> str:
     if docker is None:
         raise UserError("docker: is not installed; on Debian: apt-get install docker.io")
     try:
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [docker, *words], cwd=locate_sources(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, errors="replace",
-        )  # fmt: skip
-        try:
-            printed, said = process.communicate(timeout=limit_seconds)
-        except BaseException:
-            end_programs([process.pid])  # and what they have started, which `subprocess.run` would leave running
-            raise
+        ) as process:  # fmt: skip
+            try:
+                printed, said = process.communicate(timeout=limit_seconds)
+            except BaseException:
+                end_programs([process.pid])  # and what they have started, which `subprocess.run` would leave running
+                raise
     except subprocess.TimeoutExpired:
         reason = f"has not ended after {limit_seconds:g} s; see what the Docker engine waits for"
         raise UserError(f"docker {words[0]}: {reason}") from None
