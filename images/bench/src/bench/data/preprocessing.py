@@ -3,8 +3,7 @@
 from bench.schema import Cell
 
 CIFAR_SIDE = 32
-CIFAR_IMAGE_BYTES = 3 * CIFAR_SIDE**2
-CIFAR_RECORD_BYTES = 1 + CIFAR_IMAGE_BYTES  # the label, then the planes of red, green and blue
+CIFAR_RECORD_BYTES = 1 + 3 * CIFAR_SIDE**2  # the label, then the planes of red, green and blue
 CIFAR_NUM_CLASSES = 10
 # Over all pixels of the 50,000 training images, red, green and blue, in [0, 1]; the commonly published
 # (0.2023, 0.1994, 0.2010) is the mean of the images' deviations: github.com/kuangliu/pytorch-cifar/issues/19.

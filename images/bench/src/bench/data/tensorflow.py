@@ -111,12 +111,8 @@ def _name_damaged_image(batches: Iterator[Any], paths: tuple[Path, ...]) -> Iter
             yield next(batches)
         except (tf.errors.InvalidArgumentError, tf.errors.NotFoundError):
             for path in paths:
-                _check_decodable(path)
+                try:
+                    decode(str(path))
+                except (tf.errors.InvalidArgumentError, tf.errors.NotFoundError) as error:
+                    raise report_undecodable(path) from error
             raise
-
-
-def _check_decodable(path: Path) -> None:
-    try:
-        decode(str(path))
-    except (tf.errors.InvalidArgumentError, tf.errors.NotFoundError) as error:
-        raise report_undecodable(path) from error

@@ -169,7 +169,7 @@ def hash_text(text: str) -> str:
 
 
 MAX_ATTEMPT = timedelta(days=366)
-"""An attempt may take a year at the most (`request.MAX_SECONDS`): a clock that says more was set meanwhile."""
+"""An attempt may take a year at the most (`request.Seconds`): a clock that says more was set meanwhile."""
 
 
 def measure_attempt(started_at: datetime, finished_at: datetime) -> float | None:
