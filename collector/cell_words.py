@@ -9,6 +9,7 @@ from typing import Any
 
 from bench.registry import FRAMEWORKS, MODELS
 from bench.schema import WHOLE_DEVICE, Cell
+from collector.units import count_things
 
 Fields = Mapping[str, Any]
 """Fields of a cell by their names, those that are known of it; None where a field has no value."""
@@ -89,7 +90,8 @@ def name_sharing(fields: Fields) -> list[str]:
     comparison that leaves one of the fields free, the sides say it.
     """
     number, sharing, neighbour = (fields.get(name) for name in ("tenants", "sharing", "neighbour"))
-    named = [] if number is None or (number == 1 and sharing in (None, WHOLE_DEVICE)) else [count_tenants(number)]
+    is_alone = number == 1 and sharing in (None, WHOLE_DEVICE)
+    named = [] if number is None or is_alone else [count_things(number, "tenant")]
     if named and sharing is not None and fields.get("device") != "cpu":
         named = [f"{named[0]} by {SHARING_NAMES[sharing]}"]
     return named if neighbour is None else [*named, f"beside {neighbour}"]
@@ -112,11 +114,3 @@ def describe_neighbour(cell: Cell) -> str | None:
 def describe_field(name: str, value: Any) -> str:
     """Return a value of one of OPTIONAL_FIELDS as a name says it; None where the field has no value."""
     return ABSENT_FIELDS[name] if value is None else OPTIONAL_FIELDS[name].format(value)
-
-
-def count_gpus(number: int) -> str:
-    return f"{number} GPU{'' if number == 1 else 's'}"
-
-
-def count_tenants(number: int) -> str:
-    return f"{number} tenant{'' if number == 1 else 's'}"

@@ -16,13 +16,13 @@ from typing import Literal
 import pandas as pd
 
 from bench import registry
-from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus
+from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES
 from collector.ratio_words import judge_rows
 from collector.results.cell_repeats import read_measured
 from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Columns, Row, group_rows, list_known, make_frame
 from collector.results.hosts import drop_build
 from collector.statistics import Estimate, divide, invert_estimate, scale_estimate
-from collector.units import join_some
+from collector.units import count_things, join_some
 
 FP32, WITHOUT_TF32 = "fp32", "without TF32"
 """The precision that others are compared with: true float32, as `bench.schema.Cell.precision` says."""
@@ -232,7 +232,7 @@ def _name_side(side: Row, field: str) -> str:
     value = side[field]
     if field == "device":
         return str(side["gpu_name"]) if value == "gpu" and side["num_ok"] else DEVICE_NAMES[value]
-    return count_gpus(value) if field == "num_gpus" else FRAMEWORK_NAMES.get(value, str(value))
+    return count_things(value, "GPU") if field == "num_gpus" else FRAMEWORK_NAMES.get(value, str(value))
 
 
 def _describe_side(side: Row, comparison: Comparison) -> str:

@@ -6,10 +6,10 @@ together with those of all of them excludes 1 (docs/decisions/0012-intervals-and
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import pandas as pd
 
@@ -17,12 +17,23 @@ from collector.analysis import Analysis
 from collector.cell_words import describe_field, name_sharing, name_size
 from collector.comparisons import FP32, Obstacle, estimate_pair, find_obstacle
 from collector.costs.document import CostDocument
-from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus, find_varying, label_hardware, sort_cells
+from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, find_varying, label_hardware, sort_cells
 from collector.ratio_words import format_percent
 from collector.results.cell_repeats import count_values
 from collector.results.frames import Row, describe_cell, list_rows
 from collector.statistics import Estimate
-from collector.units import JOULE, MILLISECOND, THROUGHPUT, Unit, choose_memory_unit, format_number, format_significant
+from collector.units import (
+    JOULE,
+    MILLISECOND,
+    NUM_DIGITS,
+    THROUGHPUT,
+    Unit,
+    choose_memory_unit,
+    count_things,
+    format_interval,
+    format_number,
+    format_significant,
+)
 
 State = Literal["ok", "unsound", "failed", "left-out"]
 Verdict = Literal["longer", "shorter", "undecided", "none"]
@@ -34,10 +45,15 @@ REASONS: Mapping[Obstacle, str] = {
     "machines": "the machines differ, by how much is not known",
     "one-repeat": "one repeat counts, so there is no interval",
 }
-ENERGIES = ("gpu_energy_per_sample_joules", "cpu_energy_per_sample_joules")
+TIMES = ("× slower", "× faster")
+ENERGIES = {"gpu_energy_per_sample_joules": "GPU", "cpu_energy_per_sample_joules": "CPU sockets"}
+MEMORIES = {"peak_memory_allocated_bytes": "GPU allocator", "peak_rss_bytes": "RSS"}
+"""The columns of a figure with what each is of, the preferred one first."""
 PROGRAM_FIELDS = ("framework", "mode", "precision", "device", "num_gpus")
 WITHIN = 2.0
 """Up to this factor a ratio is written in percent, beyond it as a factor."""
+LOPSIDED = 1.1
+"""From this factor on, between a figure and an end of its interval, the distances to both ends differ by a tenth."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,10 +91,19 @@ class Metric(NamedTuple):
     unit: Unit
     columns: tuple[str, ...]
     """The first of these columns that has a value is shown."""
+    best: Callable[[Iterable[float]], float] = min
+    signs: tuple[str, str] | None = None
+    """What `▲` and `▼` say; None of a metric of one value a cell, whose ratios have no verdict."""
+    words: tuple[str, str] = ("×", "×")
+    """What follows a factor above and below 1; where they differ, that below 1 is said by its inverse."""
+
+    def find_column(self, row: Row) -> str | None:
+        return next((name for name in self.columns if not pd.isna(row.get(name))), None)
 
     def find(self, row: Row) -> float | None:
         """Return the figure of a row; None where it has none."""
-        return next((float(row[name]) for name in self.columns if not pd.isna(row.get(name))), None)
+        name = self.find_column(row)
+        return None if name is None else float(row[name])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,19 +123,27 @@ class Grid:
         return {baseline: self._compare(baseline) for baseline in self.programs}
 
     @cached_property
+    def num_tested(self) -> dict[str, int]:
+        """How many ratios over each program have an interval; these hold together."""
+        return {name: sum(one.low is not None for one in found.values()) for name, found in self.ratios.items()}
+
+    @property
     def baseline(self) -> str:
         """The program over which most ratios have an interval; of several the first. Empty without programs."""
-        tested = {name: sum(one.low is not None for one in found.values()) for name, found in self.ratios.items()}
-        return max(tested, key=lambda name: tested[name]) if tested else ""
+        return max(self.programs, key=lambda name: self.num_tested[name], default="")
 
-    def find_fastest(self, work: str) -> str | None:
-        """Return the program with the least step time under sound conditions; None where fewer than two have one."""
-        times = {
-            name: float(place.row["center_step_seconds"])
-            for name in self.programs
-            if (place := self.places.get((work, name))) and place.state == "ok"
-        }
-        return min(times, key=lambda name: times[name]) if len(times) > 1 else None
+    def find_best(self, work: str, metric: Metric) -> set[str]:
+        """Return the programs with the best figure of a work, of those under sound conditions with one of its kind.
+
+        Empty where fewer than two programs have a figure of one column: allocated memory is not held against resident.
+        """
+        sound = [one for name in self.programs if (one := self.places.get((work, name))) and one.state == "ok"]
+        for column in metric.columns:
+            figures = {one.program: float(one.row[column]) for one in sound if metric.find_column(one.row) == column}
+            if len(figures) > 1:
+                best = metric.best(figures.values())
+                return {program for program, figure in figures.items() if figure == best}
+        return set()
 
     def _compare(self, baseline: str) -> dict[tuple[str, str], Ratio]:
         found: dict[tuple[str, str], tuple[Estimate | None, Obstacle]] = {}
@@ -231,7 +264,7 @@ def _name_programs(listed: Sequence[Row]) -> list[str]:
         parts = [f"{FRAMEWORK_NAMES[row['framework']]} {row['mode']}"]
         parts += [row["precision"]] if row["precision"] != FP32 else []
         parts += [DEVICE_NAMES["cpu"]] if several["device"] and row["device"] == "cpu" else []
-        parts += [count_gpus(row["num_gpus"])] if several["num_gpus"] and row["device"] == "gpu" else []
+        parts += [count_things(row["num_gpus"], "GPU")] if several["num_gpus"] and row["device"] == "gpu" else []
         parts += [_name_device(row, "hardware")] if len(hardware[row["device"]]) > 1 else []
         name = ", ".join(filter(None, parts))
         names.append(f"{name} [{row['environment_id']}]" if row["has_environments"] is True else name)
@@ -256,13 +289,16 @@ def _list_costs(rows: pd.DataFrame, costs: CostDocument) -> list[float]:
 
 def _list_metrics(rows: pd.DataFrame, analysis: Analysis) -> tuple[Metric, ...]:
     """Return the metrics of which some cell has a figure, the step time first; costs are put into the rows' places."""
-    allocated, resident = "peak_memory_allocated_bytes", "peak_rss_bytes"
-    memory = [float(value) for name in (allocated, resident) if name in rows for value in rows[name].dropna()]
+    memory = [float(value) for name in MEMORIES if name in rows for value in rows[name].dropna()]
+    of = [
+        ", else ".join(words for name, words in kinds.items() if name in rows and rows[name].notna().any())
+        for kinds in (MEMORIES, ENERGIES)
+    ]
     known = [
-        Metric("time", "step time", MILLISECOND, ("center_step_seconds",)),
-        Metric("throughput", "throughput", THROUGHPUT, ("throughput_samples_per_s",)),
-        Metric("memory", "peak memory (GPU allocator, else RSS)", choose_memory_unit(memory), (allocated, resident)),
-        Metric("energy", "energy a sample (GPU, else CPU)", JOULE, ENERGIES),
+        Metric("time", "step time", MILLISECOND, ("center_step_seconds",), signs=("longer", "shorter"), words=TIMES),
+        Metric("throughput", "throughput", THROUGHPUT, ("throughput_samples_per_s",), best=max, signs=("more", "less")),
+        Metric("memory", f"peak memory ({of[0]})", choose_memory_unit(memory), tuple(MEMORIES)),
+        Metric("energy", f"energy a sample ({of[1]})", JOULE, tuple(ENERGIES)),
     ]
     if analysis.costs is not None:
         title, unit = "cost of 1,000 samples (cheapest machine)", Unit(label=analysis.costs.currency, size=1.0)
@@ -274,26 +310,29 @@ def _list_metrics(rows: pd.DataFrame, analysis: Analysis) -> tuple[Metric, ...]:
 def format_figure(metric: Metric, row: Row) -> str:
     """Return the figure of a row in the metric's unit; empty where it has none."""
     value = metric.find(row)
-    digits = 4 if metric.name in ("time", "throughput") else None
-    return "" if value is None else format_number(value, metric.unit, digits)
+    return "" if value is None else format_number(value, metric.unit, 4 if metric.signs else None)
 
 
-def format_half_width(row: Row) -> str:
-    """Return how far the upper end of the 95 % interval of the step time lies above it: `±0.84 %`."""
-    high, center = row.get("interval_high_seconds"), row["center_step_seconds"]
-    if pd.isna(high) or high is None:
+def format_spread(metric: Metric, row: Row) -> str:
+    """Return how far the 95 % interval reaches to either side, `±0.84 %`; both ends of a lopsided one, `0.465 to 6.55`.
+
+    It is symmetric on the log scale, so that a step time and its throughput have the same factor to either end.
+    """
+    value, high = metric.find(row), row.get("interval_high_seconds")
+    if value is None or high is None or pd.isna(high):
         return "one repeat"
-    return f"±{format_significant(100 * (high / center - 1), 2)} %"
+    factor = high / row["center_step_seconds"]
+    if factor > LOPSIDED:
+        return format_interval(value / factor, value * factor, metric.unit, NUM_DIGITS)
+    return f"±{format_significant(100 * (factor - 1), 2)} %"
 
 
-def format_ratio(ratio: float, *, verdict: Verdict = "longer", words: tuple[str, str] = ("×", "×")) -> str:
+def format_ratio(ratio: float, *, verdict: Verdict | None = None, words: tuple[str, str] = ("×", "×")) -> str:
     """Return a ratio to the baseline: `+12 %`, `−4.0 %`, `64.6×`, `1/5.63×`.
 
-    `≈` before it where no difference is shown, `?` where there is no verdict.
-
-    `words`: what follows a factor above and below 1; where they differ, that below 1 is said by its inverse.
+    Before it `▲` or `▼` where it differs from 1, `≈` where no difference is shown, `?` where there is no verdict.
     """
-    sign = {"undecided": "≈ ", "none": "? "}.get(verdict, "")
+    sign = {None: "", "undecided": "≈ ", "none": "? "}.get(verdict, "▲ " if ratio > 1 else "▼ ")
     if ratio >= WITHIN:
         return f"{sign}{format_significant(ratio)}{words[0]}"
     if ratio <= 1 / WITHIN:
@@ -301,30 +340,26 @@ def format_ratio(ratio: float, *, verdict: Verdict = "longer", words: tuple[str,
     return f"{sign}{'−' if ratio < 1 else '+'}{format_percent(abs(ratio - 1))} %"
 
 
-def describe_ratio(grid: Grid, metric: Metric, key: tuple[str, str], baseline: str) -> dict[str, Any] | None:
-    """Return what the grid says below a figure: the text of its ratio, its verdict, reason and ends; None without one.
+def describe_ratio(grid: Grid, metric: Metric, key: tuple[str, str], baseline: str) -> tuple[str, str, Sequence[float]]:
+    """Return the text below a figure, its title (an interval, or why there is no verdict), and centre and ends to draw.
 
-    Times and throughput have verdicts, of the same ratio of step times; other figures are one value a cell, and have
-    a ratio alone.
+    Times and throughput have the verdict on the step times; other figures are one value a cell, and have a ratio alone
+    where both are of one column.
     """
     ratio = grid.ratios[baseline].get(key)
     if ratio is None:
-        return None
-    work, _ = key
-    if metric.name not in ("time", "throughput"):
-        own, base = metric.find(grid.places[key].row), metric.find(grid.places[work, baseline].row)
-        return {"text": format_ratio(own / base), "verdict": "none"} if own and base else None
+        return "", "", ()
+    if metric.signs is None:
+        rows = [grid.places[place].row for place in (key, (key[0], baseline))]
+        own, base = (metric.find(row) for row in rows)
+        is_alike = len({metric.find_column(row) for row in rows}) == 1
+        return format_ratio(own / base) if own and base and is_alike else "", "", ()
     if ratio.estimate is None:
-        return {"text": "", "verdict": "none", "reason": REASONS[ratio.reason]}
-    is_time = metric.name == "time"
-    center = ratio.estimate.center if is_time else 1 / ratio.estimate.center
-    words = ("× slower", "× faster") if is_time else ("×", "×")
-    said = {"text": format_ratio(center, verdict=ratio.verdict, words=words), "verdict": ratio.verdict}
-    return said | ({"reason": REASONS[ratio.reason]} if ratio.reason else {})
-
-
-def quote_interval(ratio: Ratio) -> str:
-    """Return `0.96 to 1.02`, the ends of a ratio's joint interval; empty where it has none."""
-    if ratio.low is None or ratio.high is None or math.isinf(ratio.high):
-        return ""
-    return f"{format_significant(ratio.low)} to {format_significant(ratio.high)}"
+        return "", REASONS[ratio.reason], ()
+    power = 1 if metric.best is min else -1
+    text = format_ratio(ratio.estimate.center**power, verdict=ratio.verdict, words=metric.words)
+    if ratio.low is None or ratio.high is None:
+        return text, REASONS[ratio.reason] if ratio.reason else "", ()
+    low, center, high = sorted(value**power for value in (ratio.low, ratio.estimate.center, ratio.high))
+    interval = f"interval {format_significant(low)} to {format_significant(high)}"
+    return text, interval, [float(f"{value:.4g}") for value in (center, low, high)]

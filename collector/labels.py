@@ -12,8 +12,6 @@ from collector.cell_words import FRAMEWORK_NAMES as FRAMEWORK_NAMES
 from collector.cell_words import OPTIONAL_FIELDS as OPTIONAL_FIELDS
 from collector.cell_words import PHASE_NAMES as PHASE_NAMES
 from collector.cell_words import SHARING_NAMES as SHARING_NAMES
-from collector.cell_words import count_gpus as count_gpus
-from collector.cell_words import count_tenants as count_tenants
 from collector.cell_words import describe_field as describe_field
 from collector.cell_words import name_device, name_program, name_work
 from collector.cell_words import name_size as name_size

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from bench.schema import Cell
-from collector.labels import count_tenants
 from collector.ratio_words import judge_rows
 from collector.results.cell_repeats import SOUND_VERDICTS, count_values
 from collector.results.collection import Collection
@@ -347,7 +346,7 @@ def count_fallen(tenants: pd.DataFrame) -> dict[str, Row]:
     for cell_id, rows in fallen.groupby("cell_id", sort=False):
         counts = rows.groupby("repeat").size()
         span = f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
-        of_all = count_tenants(int(numbers[cell_id]))
+        of_all = count_things(int(numbers[cell_id]), "tenant")
         text = f"{span} of {of_all} in {count_things(len(counts), 'repeat')}"
         found[str(cell_id)] = {"num_fallen_repeats": len(counts), "fallen": text}
     return found

@@ -11,11 +11,11 @@ import vl_convert
 from bench.schema import WHOLE_DEVICE, read_run
 from collector.analysis import Analysis
 from collector.files import escape_markdown
-from collector.labels import SHARING_NAMES, add_labels, count_tenants
+from collector.labels import SHARING_NAMES, add_labels
 from collector.report.charts import to_spec
 from collector.report.figures import add_panels_of_cells, plot_aggregate, read_ratio
 from collector.results.frames import Row, list_rows
-from collector.units import RATIO, format_interval, format_number
+from collector.units import RATIO, count_things, format_interval, format_number
 from results_figures import StoredRun, write_table
 
 PAGE = Path(__file__).parent / "sharing.md"
@@ -100,7 +100,7 @@ def tabulate_by_tenants(rows: pd.DataFrame, column: str) -> str:
         (work, row["sharing"], row["tenants"]): show_estimate(row, column)
         for work, row in zip(works, list_rows(rows), strict=True)
     }
-    headings = ["cell", *(f"{count_tenants(number)}, {SHARING_NAMES[sharing]}" for sharing, number in kinds)]
+    headings = ["cell", *(f"{count_things(number, 'tenant')}, {SHARING_NAMES[sharing]}" for sharing, number in kinds)]
     lines = [
         [escape_markdown(work), *(found.get((work, *kind), NOT_PLANNED) for kind in kinds)]
         for work in dict.fromkeys(works)

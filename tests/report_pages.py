@@ -46,12 +46,7 @@ def visit(browser: Browser, path: Path, *, width: int = 1440, scheme: Any = "lig
     return Visit(page=page, requests=[url for url in requests if not url.startswith("data:")], errors=errors)
 
 
-def put_and_render(
-    directory: Path,
-    *results: Result,
-    strange_keys: Iterable[str] = (),
-    **run_fields: Any,
-) -> Path:
+def put_and_render(directory: Path, *results: Result, strange_keys: Iterable[str] = (), **run_fields: Any) -> Path:
     """Store documents, load and render them; return the path of the report. Planned are the cells of the results."""
     run = make_run(dict.fromkeys(result.cell for result in results), **run_fields)
     store = Store.open(f"file://{directory}/store")

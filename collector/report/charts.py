@@ -188,20 +188,13 @@ def _encode_series(points: pd.DataFrame, names: list[str]) -> tuple[alt.Color, a
     looks = zip(SERIES_COLOURS * len(names), SERIES_SHAPES * len(names), SERIES_DASHES * len(names), strict=False)
     found = dict(zip(names, looks, strict=False))
     colours = {name: COLOURS_BY_LABEL.get(frameworks.get(name, ""), look[0]) for name, look in found.items()}
-    legend = alt.Legend(
-        title=None,
-        orient="top",
-        columns=1,
-        labelLimit=LABEL_PIXELS,
-        symbolStrokeWidth=0,
-        values=sorted(set(points["series"])),
-    )
+    shapes, dashes = ({name: look[at] for name, look in found.items()} for at in (1, 2))
+    own = sorted(set(points["series"]))
+    legend = alt.Legend(title=None, orient="top", columns=1, values=own, labelLimit=LABEL_PIXELS, symbolStrokeWidth=0)
     return (
         alt.Color("series:N", scale=make_scale(names, colours), legend=legend),
-        alt.Shape("series:N", scale=make_scale(names, {name: look[1] for name, look in found.items()}), legend=legend),
-        alt.StrokeDash(
-            "series:N", scale=make_scale(names, {name: look[2] for name, look in found.items()}), legend=legend
-        ),
+        alt.Shape("series:N", scale=make_scale(names, shapes), legend=legend),
+        alt.StrokeDash("series:N", scale=make_scale(names, dashes), legend=legend),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from string import Formatter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import altair as alt
 import pandas as pd
@@ -17,7 +17,6 @@ from collector.labels import (
     FRAMEWORK_NAMES,
     SHARING_NAMES,
     add_labels,
-    count_gpus,
     label_hardware,
     label_panels,
     label_shared,
@@ -35,7 +34,7 @@ from collector.report.charts import (
     to_spec,
 )
 from collector.results.frames import Row, list_rows, select_alone
-from collector.units import GIB, MILLISECOND, TFLOPS, format_number, format_significant
+from collector.units import GIB, MILLISECOND, TFLOPS, count_things, format_number, format_significant
 
 MAX_TOLD = 12
 """Points that the text of a plot names; a reader of texts has the table for the others."""
@@ -115,7 +114,7 @@ def name_series(summary: pd.DataFrame) -> pd.DataFrame:
     """Return panel (work and device), series (what did it), framework, batch, precision, soundness and cell."""
     series = []
     for row in list_rows(summary[["framework", "mode", "precision", "num_gpus"]]):
-        gpus = [count_gpus(row["num_gpus"])] if row["num_gpus"] > 1 else []
+        gpus = [count_things(row["num_gpus"], "GPU")] if row["num_gpus"] > 1 else []
         series.append(", ".join([f"{FRAMEWORK_NAMES[row['framework']]} {row['mode']}", row["precision"], *gpus]))
     hardware = name_devices(summary)
     panels = [f"{work}, {device}" for work, device in zip(label_panels(summary), hardware, strict=True)]
@@ -272,16 +271,15 @@ def show_scaling(analysis: Analysis) -> FigureGroup:
 VERDICT_CAPTION = "The colour is the verdict of the table; the intervals are those of the table, which hold together."
 
 
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """What the ratios of a comparison answer, and the words for both answers."""
+class Question(NamedTuple):
+    """What the ratios of a comparison answer."""
 
     question: str
     caption: str
     of: str
     """What over what the ratio is."""
-    better: str
-    worse: str
+    side: str = "first"
+    """The side that both answers are about."""
     above_is_better: bool = True
 
 
@@ -291,8 +289,6 @@ QUESTIONS: Mapping[str, Question] = {
         caption="The step time of the first framework over PyTorch's, with its 95 % interval. Left of 1 the "
         "first is faster.",
         of="time of the first / time of the second",
-        better="first faster",
-        worse="first slower",
         above_is_better=False,
     ),
     MODES.name: Question(
@@ -300,23 +296,18 @@ QUESTIONS: Mapping[str, Question] = {
         caption="The step time of the second mode over that of the first, with its 95 % interval; what else "
         "differs stands in its table. Right of 1 the first is faster.",
         of="time of the second / time of the first",
-        better="first faster",
-        worse="first slower",
     ),
     PRECISIONS.name: Question(
         question="What is the precision worth?",
         caption="The step time in fp32 over that in the first precision, with its 95 % interval; what else "
         "differs stands in its table. Right of 1 the first is faster.",
         of="time in fp32 / time in the first",
-        better="first faster",
-        worse="first slower",
     ),
     DEVICES.name: Question(
         question="How much does the GPU gain, by model?",
         caption="The step time on the CPU over that on the GPU, with its 95 % interval. Right of 1 the GPU is faster.",
         of="CPU time / GPU time",
-        better="GPU faster",
-        worse="GPU slower",
+        side="GPU",
     ),
 }
 
@@ -335,12 +326,11 @@ def show_ratios(analysis: Analysis, *, name: str) -> FigureGroup:
     else:
         sides = zip(pairs["subject"], pairs["reference"], label_shared(pairs, in_panel=True), strict=True)
         names = [f"{subject} / {reference}, {rest}" for subject, reference, rest in sides]
+    answers: dict[str, Any] = {"better": f"{asked.side} faster", "worse": f"{asked.side} slower", "of": asked.of}
     hold_together = [VERDICT_CAPTION] if pairs["p_value"].notna().any() else []
     return show_panels(
         rows.assign(name=names),
-        partial(
-            plot_ratios, better=asked.better, worse=asked.worse, above_is_better=asked.above_is_better, of=asked.of
-        ),
+        partial(plot_ratios, above_is_better=asked.above_is_better, **answers),
         "{name}: {ratio} ({scope})",
         question=asked.question,
         caption=" ".join([asked.caption, *hold_together, UNSOUND_CAPTION]),

@@ -27,7 +27,7 @@ from collector.analysis import Analysis
 from collector.doubts import list_doubts
 from collector.facts import describe_windows, list_facts
 from collector.files import replace_steering, replace_text
-from collector.grid import Grid, Place, describe_ratio, format_figure, format_half_width, make_grid, quote_interval
+from collector.grid import Grid, Place, describe_ratio, format_figure, format_spread, make_grid
 from collector.report.figures import FigureGroup, draw_plot
 from collector.report.paper import VEGA_LITE, size_spec
 from collector.report.tables import SECTIONS, Section
@@ -79,7 +79,6 @@ def make_page(analysis: Analysis, *, home: str = "") -> str:
             doubts=list_doubts(analysis),
             grid=grid,
             shown=data,
-            num_tested=sum(one.low is not None for one in grid.ratios.get(grid.baseline, {}).values()),
             since=describe_since(analysis),
             has_plots=len(grid.places) < MANY_CELLS,
             sections=[*_view_sections(analysis, has_plots=len(grid.places) < MANY_CELLS)],
@@ -93,9 +92,9 @@ def _show_figure(grid: Grid, place: Place) -> Markup:
     """Return what stands at a place while no script runs: the step time with its ratio to the usual baseline."""
     metric = grid.metrics[0]
     said = describe_ratio(grid, metric, (place.work, place.program), grid.baseline)
-    ratio = "baseline" if place.program == grid.baseline else said["text"] if said else ""
+    ratio = "baseline" if place.program == grid.baseline else said[0]
     form = Markup("<span><b>{}</b> <i>{}</i><small>{}</small></span>")
-    return form.format(format_figure(metric, place.row), format_half_width(place.row), ratio)
+    return form.format(format_figure(metric, place.row), format_spread(metric, place.row), ratio)
 
 
 def read_data(html: str) -> Any:
@@ -114,29 +113,34 @@ def _list_conditions(analysis: Analysis) -> list[str]:
 def make_data(analysis: Analysis, grid: Grid) -> dict[str, Any]:
     """Return the texts of the grid by metric and baseline, and the repeats and steps of each cell, as JSON holds them.
 
-    Places are lists of [work, program, ...]; the numbers of a ratio (centre, low, high) are for drawing alone.
+    Places are [work, program, ...], ratios [baseline, work, program, verdict, what `describe_ratio` says by metric].
     """
     works = {name: number for number, name in enumerate(grid.works)}
     programs = {name: number for number, name in enumerate(grid.programs)}
     places = list(grid.places.items())[:MAX_CELLS]
     kept = {key for key, _ in places}
-    fastest = {work: grid.find_fastest(work) for work in grid.works}
+    best = {work: [grid.find_best(work, one) for one in grid.metrics] for work in grid.works}
     shown = _list_fields(grid)
     return {
         "run": analysis.collection.run.run_id,
         "works": list(grid.works),
         "programs": list(grid.programs),
         "baseline": programs.get(grid.baseline, 0),
-        "metrics": [{"name": one.name, "title": one.title, "unit": one.unit.label} for one in grid.metrics],
+        "tested": [grid.num_tested[name] for name in grid.programs],
+        "metrics": [
+            {"name": one.name, "title": one.title, "unit": one.unit.label, "judged": one.signs is not None}
+            for one in grid.metrics
+        ],
         "places": [
-            [works[work], programs[program], _describe_place(place, grid, shown, fastest[work] == program)]
-            for (work, program), place in places
+            [works[key[0]], programs[key[1]], _describe_place(place, grid, shown, best[key[0]])]
+            for key, place in places
         ],
         "ratios": [
-            [programs[baseline], works[work], programs[program], *_describe_ratio(grid, (work, program), baseline)]
+            [programs[baseline], works[key[0]], programs[key[1]], ratio.verdict]
+            + [[describe_ratio(grid, metric, key, baseline) for metric in grid.metrics]]
             for baseline, found in grid.ratios.items()
-            for work, program in found
-            if (work, program) in kept
+            for key, ratio in found.items()
+            if key in kept
         ],
         "steps": _thin_steps(analysis) if len(grid.places) <= MAX_CELLS else {},
     }
@@ -152,7 +156,7 @@ def _list_fields(grid: Grid) -> list[str]:
     return [name for name in named if name in kept or rows[name].nunique(dropna=False) > 1]
 
 
-def _describe_place(place: Place, grid: Grid, shown: Sequence[str], is_fastest: bool) -> Row:
+def _describe_place(place: Place, grid: Grid, shown: Sequence[str], best: Sequence[set[str]]) -> Row:
     row = place.row
     fields = {name: row[name] for name in shown if name in row and not pd.isna(row[name])}
     described = {
@@ -167,22 +171,11 @@ def _describe_place(place: Place, grid: Grid, shown: Sequence[str], is_fastest: 
     counted = f"{row['num_counted']} of {row['num_planned']}"
     return described | {
         "figures": [format_figure(metric, row) for metric in grid.metrics],
-        "half": format_half_width(row),
-        "best": is_fastest,
+        "spreads": [format_spread(metric, row) for metric in grid.metrics if metric.signs],
+        "best": [place.program in programs for programs in best],
         "repeats": f"{counted} repeats count" + (f"; {row['faults']}" if row["faults"] else ""),
         "note": row["note"] or "",
     }
-
-
-def _describe_ratio(grid: Grid, key: tuple[str, str], baseline: str) -> tuple[Any, ...]:
-    """Return the texts by metric, verdict, reason, interval in words, and centre and ends of a ratio of step times."""
-    ratio = grid.ratios[baseline][key]
-    said = [describe_ratio(grid, metric, key, baseline) or {"text": ""} for metric in grid.metrics]
-    numbers: list[float] = []
-    if ratio.estimate is not None and ratio.low is not None and ratio.high is not None:
-        numbers = [float(f"{value:.4g}") for value in (ratio.estimate.center, ratio.low, ratio.high)]
-    texts = [one["text"] for one in said]
-    return texts, ratio.verdict, said[0].get("reason", ""), quote_interval(ratio), numbers
 
 
 def _thin_steps(analysis: Analysis) -> dict[str, list[Row]]:

@@ -16,7 +16,7 @@ from collector.analysis import Analysis
 from collector.comparisons import COMPARISONS, STRONG_SCALING, WEAK_SCALING
 from collector.costs.document import make_sample_table
 from collector.doubts import list_doubts
-from collector.grid import Grid, describe_ratio, format_figure, format_half_width, make_grid
+from collector.grid import Grid, describe_ratio, format_figure, format_spread, make_grid
 from collector.tables.cells import (
     make_devices_table,
     make_durations_table,
@@ -45,35 +45,33 @@ from collector.tables.table import Table, make_table, print_table, print_text, t
 from collector.units import count_things
 from collector.versus.words import make_cell_table, sort_cells
 
-SIGNS = {"longer": "▲ ", "shorter": "▼ ", "undecided": "", "none": ""}
 LEGEND = "▲ slower, ▼ faster than {}, ≈ no difference shown, ? no verdict"
 
 
 def make_grid_table(grid: Grid) -> Table:
     """Return the grid of a run with a row per cell: work, program, step time, and how it compares with the baseline."""
-    metric, rows, former = grid.metrics[0], [], ""
-    for work, program in product(grid.works, grid.programs):
-        place = grid.places.get((work, program))
+    metric, rows, former = grid.metrics[0]._replace(words=("×", "×")), [], ""
+    for key in product(grid.works, grid.programs):
+        (work, program), place = key, grid.places.get(key)
         if place is None:
             continue
-        row = {name: "" for name in ("time", "half", "ratio")}
+        time = spread = ratio = ""
         if place.state in ("ok", "unsound"):
-            said = describe_ratio(grid, metric, (work, program), grid.baseline)
-            ratio = f"{SIGNS[said['verdict']]}{said['text']}" if said else ""
-            row = {"time": format_figure(metric, place.row), "half": format_half_width(place.row)}
-            row["ratio"] = "baseline" if program == grid.baseline else ratio
+            time, (ratio, *_) = format_figure(metric, place.row), describe_ratio(grid, metric, key, grid.baseline)
+            spread = format_spread(metric, place.row).replace(" to ", "–")  # short, for 80 columns
+            ratio = "baseline" if program == grid.baseline else ratio
         state = {"ok": "", "left-out": "left out"}.get(place.state, place.status or place.state)
-        rows.append({"work": "" if work == former else work, "program": program, "state": state} | row)
+        rows.append(("" if work == former else work, program, time, spread, ratio, state))
         former = work
     columns = [
         text_column(f"work ({grid.shared})" if grid.shared else "work", "work"),
         text_column("program", "program"),
-        replace(text_column("step, ms", "time"), align="right"),
-        replace(text_column("95 %", "half", priority=2), align="right"),
+        replace(text_column("ms", "time"), align="right"),
+        replace(text_column("95 %", "spread", priority=2), align="right"),
         text_column("ratio", "ratio"),
         text_column("", "state", is_optional=True),
     ]
-    names = ["work", "program", "time", "half", "ratio", "state"]
+    names = ["work", "program", "time", "spread", "ratio", "state"]
     return make_table("Step times", columns, pd.DataFrame(rows, columns=names))
 
 

@@ -4,7 +4,6 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const byId = (id) => document.getElementById(id);
   const SVG = "http://www.w3.org/2000/svg";
-  const SIGNS = { longer: "▲ ", shorter: "▼ ", undecided: "", none: "" };
 
   const make = (name, text = "", attributes = {}) => {
     const element = document.createElement(name);
@@ -24,60 +23,59 @@
   const cells = new Map(); // a cell id to the places that it is at: one for each environment
   for (const [key, place] of places) cells.set(place.id, [...(cells.get(place.id) ?? []), key]);
   const ratios = data.programs.map(() => new Map());
-  for (const [baseline, work, program, texts, verdict, reason, interval, numbers] of data.ratios)
-    ratios[baseline].set(`${work}-${program}`, { texts, verdict, reason, interval, numbers });
+  for (const [baseline, work, program, verdict, views] of data.ratios) ratios[baseline].set(`${work}-${program}`, { verdict, views });
   const chosen = []; // the last two places that were opened
 
   const nameKey = (key) => { const [work, program] = key.split("-"); return `${data.works[work]}, ${data.programs[program]}`; };
 
   function showGrid() {
-    const metric = Number(byId("metric").value), baseline = Number(byId("baseline").value);
-    const name = data.metrics[metric].name, hasVerdicts = name === "time" || name === "throughput";
-    byId("shows").textContent = `${data.metrics[metric].title}, ${data.metrics[metric].unit}`;
+    const at = Number(byId("metric").value), baseline = Number(byId("baseline").value), metric = data.metrics[at];
+    for (const text of document.querySelectorAll("[data-metric]")) text.hidden = text.dataset.metric !== String(at);
     byId("against").textContent = data.programs[baseline];
-    byId("tested").textContent = [...ratios[baseline].values()].filter((one) => one.numbers.length).length;
+    for (const number of document.querySelectorAll(".tested")) number.textContent = data.tested[baseline];
     for (const [key, place] of places) {
       const box = byId(`place-${key}`), ratio = ratios[baseline].get(key), button = make("button", "", { type: "button" });
-      const verdict = ratio && hasVerdicts ? ratio.verdict : "none";
-      box.className = [place.state, verdict === "none" ? "" : verdict].join(" ");
+      const [text, title] = ratio?.views[at] ?? ["", ""];
+      box.className = [place.state, ratio && metric.judged ? ratio.verdict : ""].join(" ");
       if (place.figures) {
-        button.append(make("b", place.figures[metric] || "–", place.best ? { class: "best" } : {}));
-        if (hasVerdicts) button.append(" ", make("i", place.state === "unsound" ? "unsound" : place.half));
-        const is_base = key.endsWith(`-${baseline}`);
-        button.append(make("small", is_base ? "baseline" : ratio ? SIGNS[verdict] + ratio.texts[metric] : " "));
-        button.title = ratio ? [ratio.reason, ratio.interval && `interval ${ratio.interval}`].filter(Boolean).join("; ") : "";
+        button.append(make("b", place.figures[at] || "–", place.best[at] ? { class: "best" } : {}));
+        if (metric.judged) button.append(" ", make("i", place.state === "unsound" ? "unsound" : place.spreads[at]));
+        button.append(make("small", key.endsWith(`-${baseline}`) ? "baseline" : text || "\u00a0"));
+        button.title = title;
       } else button.textContent = place.state === "left-out" ? "left out" : place.status || "failed";
       button.addEventListener("click", () => openCell(key));
       box.replaceChildren(button);
     }
-    drawForest(baseline);
+    drawForest(baseline, at);
   }
 
   // Where a value lies on a log axis from `low` to `high`, from 0 to 1.
   const placeLog = (value, low, high) => (Math.log(value) - Math.log(low)) / (Math.log(high) - Math.log(low));
 
-  function drawForest(baseline) {
-    const figure = byId("forest"), rows = [...ratios[baseline]].filter(([, one]) => one.numbers.length).slice(0, 60);
+  function drawForest(baseline, metric) {
+    const figure = byId("forest"), all = [...ratios[baseline]].map(([key, { verdict, views }]) => [key, verdict, ...views[metric]]);
+    const rows = all.filter(([, , , , numbers]) => numbers.length).slice(0, 60);
     figure.querySelector("svg")?.remove();
+    figure.firstChild.textContent = `The baseline's ${data.metrics[metric].title} is 1; log scale, with joint intervals`;
     figure.hidden = !rows.length;
     if (!rows.length) return;
-    const centers = rows.map(([, one]) => one.numbers[0]), least = Math.min(0.8, ...centers), most = Math.max(1.25, ...centers);
+    const centers = rows.map((one) => one[4][0]), least = Math.min(0.8, ...centers), most = Math.max(1.25, ...centers);
     // An interval of two repeats can reach over many powers of ten: it ends at a quarter of the least, four times the most.
-    const low = Math.max(least / 4, Math.min(least, ...rows.map(([, one]) => one.numbers[1]))) / 1.1;
-    const high = Math.min(most * 4, Math.max(most, ...rows.map(([, one]) => one.numbers[2]))) * 1.1;
+    const low = Math.max(least / 4, Math.min(least, ...rows.map((one) => one[4][1]))) / 1.1;
+    const high = Math.min(most * 4, Math.max(most, ...rows.map((one) => one[4][2]))) * 1.1;
     const left = 330, width = 900, step = 19, height = rows.length * step + 24;
     const svg = draw(figure, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
-    draw(svg, "title", {}, `Step time over that of ${data.programs[baseline]}`);
+    draw(svg, "title", {}, `${data.metrics[metric].title} over that of ${data.programs[baseline]}`);
     const at = (value) => left + (width - left - 10) * Math.min(1, Math.max(0, placeLog(value, low, high)));
     for (const tick of [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500].filter((one) => one > low && one < high)) {
       draw(svg, "line", { x1: at(tick), x2: at(tick), y1: 0, y2: height - 18, class: tick === 1 ? "axis" : "" });
       draw(svg, "text", { x: at(tick), y: height - 4, "text-anchor": "middle" }, tick);
     }
-    rows.forEach(([key, one], index) => {
-      const group = draw(svg, "g", { class: one.verdict }), y = index * step + 10, [center, from, to] = one.numbers, name = nameKey(key);
+    rows.forEach(([key, verdict, text, title, [center, from, to]], index) => {
+      const group = draw(svg, "g", { class: verdict }), y = index * step + 10, name = nameKey(key);
       // The work stands at the first of its rows alone.
       const [work, program] = key.split("-"), isNext = rows[index - 1]?.[0].split("-")[0] === work, label = isNext ? data.programs[program] : name;
-      draw(group, "title", {}, `${name}: ${one.texts[0]}, interval ${one.interval}`);
+      draw(group, "title", {}, `${name}: ${text}, ${title}`);
       draw(group, "text", { x: left - 8, y: y + 4, "text-anchor": "end" }, label.length > 52 ? `${label.slice(0, 51)}…` : label);
       draw(group, "line", { x1: at(from), x2: at(to), y1: y, y2: y, "stroke-width": 2 });
       draw(group, "circle", { cx: at(center), cy: y, r: 4 });
@@ -117,8 +115,8 @@
     if (chosen.length === 2 && chosen[0] !== chosen[1]) {
       const [first] = chosen, baseline = Number(first.split("-")[1]), ratio = ratios[baseline].get(key);
       if (ratio && first.split("-")[0] === key.split("-")[0]) {
-        const said = [`against ${data.programs[baseline]}: ${ratio.texts[0]}`, ratio.interval && `interval ${ratio.interval}`, ratio.reason];
-        panel.append(make("p", said.filter(Boolean).join(", ")));
+        const said = ratio.views.map(([text, title], at) => text + title && [data.metrics[at].title, text, title && `(${title})`].join(" "));
+        panel.append(make("p", `Against ${data.programs[baseline]}: ${said.filter(Boolean).join(" · ")}`));
       }
       panel.append(make("p", "Compare the two that were opened last:"), make("code", writeCompare(first, key)));
     } else panel.append(make("p", "Open a second cell for the command that compares the two.", { class: "hint" }));
@@ -149,15 +147,22 @@
     body.append(...rows);
   }
 
+  // What the filter knows of a cell: its names in the grid and its fields, also those that no name says.
+  const describe = ([key, { cell }]) => [nameKey(key), ...["framework", "mode", "device", "precision"].map((name) => cell[name])].join(" ");
+
   function filter(text) {
-    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-    let found = 0;
-    for (const row of document.querySelectorAll("#grid tbody tr, .sortable tbody tr")) {
-      const own = row.textContent.toLowerCase();
-      row.hidden = !words.every((word) => own.includes(word));
-      found += row.closest("#grid") && !row.hidden ? 1 : 0;
+    const words = text.toLowerCase().split(/\s+/).filter(Boolean), has = (own) => words.every((word) => own.toLowerCase().includes(word));
+    const found = [...places].filter((place) => has(describe(place))).map(([key]) => key.split("-"));
+    const [works, programs] = [0, 1].map((at) => new Set(found.map((key) => Number(key[at]))));
+    for (const row of document.querySelectorAll("#grid tr")) {
+      row.hidden = "row" in row.dataset && !works.has(Number(row.dataset.row));
+      [...row.cells].slice(1).forEach((cell, program) => { cell.hidden = !programs.has(program); });
     }
-    byId("found").textContent = words.length ? `${found} of ${data.works.length} rows of the grid` : "";
+    for (const row of document.querySelectorAll(".sortable tbody tr")) {
+      const keys = (row.dataset.cells ?? "").split(" ").flatMap((id) => cells.get(id) ?? []);
+      row.hidden = !has([row.textContent, ...keys.map((key) => describe([key, places.get(key)]))].join(" "));
+    }
+    byId("found").textContent = words.length ? `${found.length} of ${places.size} cells` : "";
   }
 
   // A link to something that is folded opens it.

@@ -8,12 +8,14 @@ from scipy import stats
 from bench.schema import LeftOutCell, Result
 from bench.store import Store
 from collector.analysis import analyze_run
-from collector.grid import describe_ratio, format_ratio, make_grid
-from factories import RUN_ID, make_cell, make_environment, make_failed_result, make_result, make_run, make_validity
+from collector.grid import describe_ratio, format_ratio, format_spread, make_grid
+from factories import make_cell, make_environment, make_failed_result, make_memory, make_result, make_run, make_validity
 from measured_runs import TENSORFLOW, Collect, make_repeats, put_and_load
 from price_tables import make_price, make_price_table
 
 EAGER, GRAPH = make_cell(), make_cell(framework="tensorflow", mode="graph")
+OTHER_TORCH = make_environment(versions={"torch": "2.9.0"})
+UNSOUND = {"environment": TENSORFLOW, "validity": make_validity("contaminated")}
 
 
 def make_pair(graph: tuple[float, ...], eager: tuple[float, ...] = (0.1, 0.101, 0.099)) -> list[Result]:
@@ -50,7 +52,7 @@ def test_one_pair_reads_alike_whichever_side_is_the_baseline(collect: Collect) -
     assert forth.estimate.center * back.estimate.center == pytest.approx(1)
     assert (forth.verdict, back.verdict) == ("undecided", "undecided")
     key, base = ("conv6 train", "TensorFlow graph"), "PyTorch eager"
-    assert describe_ratio(grid, grid.metrics[0], key, base) == {"text": "≈ +7.0 %", "verdict": "undecided"}
+    assert [describe_ratio(grid, metric, key, base)[0] for metric in grid.metrics[:2]] == ["≈ +7.0 %", "≈ −6.5 %"]
 
 
 @pytest.mark.parametrize(
@@ -58,21 +60,8 @@ def test_one_pair_reads_alike_whichever_side_is_the_baseline(collect: Collect) -
     [
         ([make_failed_result(GRAPH)], "failed", "failed"),
         ([make_result(GRAPH, environment=TENSORFLOW)], "one-repeat", "ok"),
-        (
-            [
-                make_result(GRAPH, repeat=one, environment=TENSORFLOW, validity=make_validity("contaminated"))
-                for one in (1, 2)
-            ],
-            "unsound",
-            "unsound",
-        ),
-        (
-            make_repeats(
-                make_cell(mode="compiled"), 0.1, 0.11, environment=make_environment(versions={"torch": "2.9.0"})
-            ),
-            "version",
-            "ok",
-        ),
+        (make_repeats(GRAPH, 0.1, 0.1, **UNSOUND), "unsound", "unsound"),
+        (make_repeats(make_cell(mode="compiled"), 0.1, 0.11, environment=OTHER_TORCH), "version", "ok"),
     ],
 )
 def test_a_pair_without_a_verdict_says_why(collect: Collect, results: list[Result], reason: str, state: str) -> None:
@@ -96,7 +85,24 @@ def test_every_planned_cell_has_its_place(tmp_path_factory: pytest.TempPathFacto
         ("conv6 train", "PyTorch eager, CPU"): ("ok", ""),
         ("conv6 infer", "PyTorch eager, CPU"): ("failed", "1 oom, 1 missing"),
     }
-    assert run.run_id == RUN_ID
+
+
+@pytest.mark.parametrize(("factor", "texts"), [(1.2, ["▲ +20", "▼ −16"]), (0.1, ["▼ 10.0× faster", "▲ 10.0×"])])
+def test_the_arrow_of_a_view_goes_where_its_ratio_goes(collect: Collect, factor: float, texts: list[str]) -> None:
+    grid = make_grid(analyze_run(collect(*make_pair((factor * 0.1, factor * 0.101, factor * 0.099)))))
+    for metric, text in zip(grid.metrics, texts, strict=False):
+        said, _, ends = describe_ratio(grid, metric, ("conv6 train", "TensorFlow graph"), "PyTorch eager")
+        assert said.startswith(text)
+        assert ("▲" in said) == (ends[1] > 1)
+
+
+def test_a_lopsided_interval_is_named_by_its_ends_in_the_unit_of_the_view(collect: Collect) -> None:
+    grid = make_grid(analyze_run(collect(*make_pair((0.1, 0.2)))))
+    even, lopsided = (grid.places["conv6 train", name].row for name in ("PyTorch eager", "TensorFlow graph"))
+    assert format_spread(grid.metrics[0], even) == "±2.5 %"
+    # exp(12.706 * ln(2) / 2) = 81.75 times less and more than 141.4 ms and 452.5 samples/s
+    assert format_spread(grid.metrics[0], lopsided) == "1.73 to 11,600"
+    assert format_spread(grid.metrics[1], lopsided) == "5.54 to 37,000"
 
 
 def test_costs_are_a_metric_where_there_are_prices(collect: Collect) -> None:
@@ -107,7 +113,17 @@ def test_costs_are_a_metric_where_there_are_prices(collect: Collect) -> None:
     figures = {place.program: cost.find(place.row) for place in grid.places.values()}
     assert (cost.name, cost.unit.label) == ("cost", "EUR")
     assert figures == pytest.approx(seconds, rel=1e-3)
-    assert describe_ratio(grid, cost, key, "PyTorch eager") == {"text": "2.00×", "verdict": "none"}
+    assert describe_ratio(grid, cost, key, "PyTorch eager") == ("2.00×", "", ())
+    assert [grid.find_best("conv6 train", metric) for metric in (*grid.metrics[:2], cost)] == [{"PyTorch eager"}] * 3
+
+
+def test_memory_of_the_allocator_is_not_held_against_that_of_a_process(collect: Collect) -> None:
+    gpu = make_repeats(make_cell(device="gpu"), 0.1, 0.1, memory=make_memory(peak_memory_allocated_bytes=2**30))
+    grid = make_grid(analyze_run(collect(*make_repeats(EAGER, 0.1, 0.1), *gpu)))
+    memory = grid.metrics[2]
+    assert memory.title == "peak memory (GPU allocator, else RSS)"
+    assert describe_ratio(grid, memory, ("conv6 train", "PyTorch eager, CPU"), "PyTorch eager") == ("", "", ())
+    assert grid.find_best("conv6 train", memory) == set()
 
 
 @pytest.mark.parametrize(
@@ -116,8 +132,3 @@ def test_costs_are_a_metric_where_there_are_prices(collect: Collect) -> None:
 )
 def test_a_ratio_is_in_percent_up_to_twice_and_a_factor_beyond(ratio: float, text: str) -> None:
     assert format_ratio(ratio) == text
-
-
-def test_a_factor_of_time_names_its_side() -> None:
-    words = ("× slower", "× faster")
-    assert (format_ratio(64.6, words=words), format_ratio(0.1776, words=words)) == ("64.6× slower", "5.63× faster")

@@ -21,14 +21,7 @@ from collector.report.figures import (
     show_roofline,
 )
 from collector.report.paper import number_paths, save_figure, set_width
-from factories import (
-    make_cell,
-    make_failed_result,
-    make_memory,
-    make_result,
-    make_roofline,
-    make_validity,
-)
+from factories import make_cell, make_failed_result, make_memory, make_result, make_roofline, make_validity
 from measured_runs import Collect, make_framework_pair, make_repeats, make_spread
 from runner.commands.report import FigureName
 from shared_runs import SEVEN_OF_EIGHT, TRAINING, make_fallen_result, make_gpu_cell, make_tenants_result
@@ -158,10 +151,8 @@ ALONE = make_gpu_cell()
 def share(tenants: int, sharing: str, seconds: float) -> list[Result]:
     """Return two repeats of a cell whose tenants' steps take so long, 1 % apart."""
     cell = make_gpu_cell(tenants=tenants, sharing=sharing)
-    times = (seconds, 1.01 * seconds)
-    return [
-        make_tenants_result(cell, *([time],) * tenants, repeat=number) for number, time in enumerate(times, start=1)
-    ]
+    times = enumerate((seconds, 1.01 * seconds), start=1)
+    return [make_tenants_result(cell, *([time],) * tenants, repeat=number) for number, time in times]
 
 
 def show(collect: Collect, *results: Result) -> tuple[FigureGroup, ...]:

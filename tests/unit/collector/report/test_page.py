@@ -18,6 +18,8 @@ from report_pages import HOSTILE, Visit, put_and_render, visit
 from runner.price_tables import load_prices
 from runner.sources import ROOT
 
+LEGENDS = {"time": "▲ longer, ▼ shorter", "throughput": "▲ more, ▼ less"}
+
 
 def unfold(seen: Visit) -> None:
     seen.page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
@@ -78,19 +80,28 @@ def test_a_doubt_on_the_first_screen_opens_what_it_says_in_full(browser: Browser
     expect(seen.page.locator("#doubt-repeats-oom")).to_be_visible()
 
 
-def test_the_reader_chooses_baseline_and_metric_and_every_text_is_pythons(browser: Browser, full_report: Path) -> None:
+def test_each_view_has_its_own_signs_colours_best_and_legend_and_every_text_is_pythons(
+    browser: Browser, full_report: Path
+) -> None:
     seen, data = visit(browser, full_report), read_data(full_report.read_text())
     for number, baseline in enumerate(data["programs"]):
         seen.page.get_by_label("against").select_option(baseline)
         for at, metric in enumerate(data["metrics"]):
             seen.page.get_by_label("Show").select_option(str(at))
-            for base, work, program, texts, verdict, *_ in data["ratios"]:
-                if base == number:
-                    box = seen.page.locator(f"#place-{work}-{program}")
-                    expect(box).to_contain_text(texts[at] or " ")
-                    classes = (box.get_attribute("class") or "").split()
-                    has_verdict = metric["name"] in ("time", "throughput") and verdict != "none"
-                    assert (verdict in classes) == has_verdict
+            has_verdict = metric["name"] in ("time", "throughput")
+            ratios = [ratio for base, *ratio in data["ratios"] if base == number]
+            best = [f"place-{work}-{program}" for work, program, one in data["places"] if one.get("best", [0] * 9)[at]]
+            ids = seen.page.locator("#grid td:has(.best)").evaluate_all("all => all.map((one) => one.id)")
+            assert ids == sorted(best)
+            assert ("±" in seen.page.locator("#grid").inner_text()) == has_verdict
+            expect(seen.page.locator("#grid caption")).to_contain_text(f"{metric['title']}, {metric['unit']}")
+            expect(seen.page.locator(".scroll + p").first).to_contain_text(LEGENDS.get(metric["name"], "One value"))
+            assert seen.page.locator("#forest").is_visible() == any(views[at][2] for *_, views in ratios)
+            for work, program, verdict, views in ratios:
+                box, (text, title, _) = seen.page.locator(f"#place-{work}-{program}"), views[at]
+                expect(box).to_contain_text(text or " ")
+                assert box.locator("button").get_attribute("title") == title
+                assert (verdict in (box.get_attribute("class") or "").split()) == has_verdict
     assert seen.errors == []
 
 
@@ -123,10 +134,11 @@ def test_tables_are_sorted_and_filtered(browser: Browser, full_report: Path) -> 
         table.get_by_role("button", name="step time, ms").click()
         found = [float(text.replace(",", "")) for text in table.locator("tbody td:nth-child(2)").all_inner_texts()]
         assert found == sorted(found, reverse=sign < 0)
-    seen.page.get_by_label("Filter").fill("infer")
-    rows = seen.page.locator("#grid tbody tr:visible")
-    assert all("infer" in text for text in rows.all_inner_texts())
-    expect(seen.page.locator("#found")).to_contain_text("1 of")
+    seen.page.get_by_label("Filter").fill("infer tensorflow gpu fp32")
+    expect(seen.page.locator("#found")).to_have_text("1 of 9 cells")
+    assert seen.page.locator("#grid th:visible").all_inner_texts() == ["work", "TensorFlow eager", "conv6 infer"]
+    rows = seen.page.locator("#cells tbody tr:visible")
+    assert rows.locator("th").all_inner_texts() == ["conv6 infer, GPU, batch 64, 32 px, TensorFlow eager"]
 
 
 def test_without_a_script_the_grid_has_its_figures_and_ratios(browser: Browser, full_report: Path) -> None:

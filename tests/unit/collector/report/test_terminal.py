@@ -77,12 +77,8 @@ def test_notes_stand_below_the_table_each_text_once_and_broken_between_words(ter
 
 
 def test_the_end_of_a_run_is_its_grid_in_80_columns_and_a_line_a_cell(collect: Collect) -> None:
-    results = [
-        *make_framework_pair(1.2),
-        *make_framework_pair(0.6, batch_size=8),
-        make_failed_result(make_cell(phase="infer")),
-    ]
-    file = io.StringIO()
+    failed, file = make_failed_result(make_cell(phase="infer")), io.StringIO()
+    results = [*make_framework_pair(1.2), *make_framework_pair(0.6, batch_size=8), failed]
     print_summary(Console(file=file, width=80, force_terminal=True, color_system=None), analyze_run(collect(*results)))
     lines = [line.rstrip() for line in file.getvalue().splitlines()]
     assert max(map(len, lines)) <= 80

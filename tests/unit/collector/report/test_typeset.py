@@ -10,11 +10,8 @@ from collector.units import MILLISECOND
 def make_times(label: str) -> Table:
     """Return a table with one row that has a time and an interval, and one that has neither."""
     rows = pd.DataFrame({"label": [label, "z"], "t": [0.01, None], "low": [0.009, None], "high": [0.011, None]})
-    columns = [
-        CELL,
-        number_column("time", "t", MILLISECOND),
-        interval_column("95 % interval", "low", "high", MILLISECOND),
-    ]
+    interval = interval_column("95 % interval", "low", "high", MILLISECOND)
+    columns = [CELL, number_column("time", "t", MILLISECOND), interval]
     return make_table("Step times", columns, rows)
 
 
