@@ -17,13 +17,14 @@ import numpy.typing as npt
 
 from collector.statistics import (
     Estimate,
+    Judged,
     combine_estimates,
     compute_geometric_mean,
     estimate_center,
     estimate_ratio,
 )
 from collector.versus.sides import Noise, RunEstimate, assume_noise, estimate_noise, list_differences
-from collector.versus.verdicts import RatioTest, Verdict, judge
+from collector.versus.verdicts import RatioTest, judge
 
 SEED = 20261122
 NUM_SIMULATIONS = 500
@@ -122,8 +123,8 @@ def list_designs(machine: Machine, numbers: tuple[int, ...], repeats: tuple[int,
 def format_null_line(rng: np.random.Generator, design: Design) -> str:
     """Return how often identical runs end with exit code 1, and what share of the cells stays undecided."""
     found = [simulate(rng, design, np.zeros(design.num_cells)) for _ in range(NUM_SIMULATIONS)]
-    alarms = np.mean([any(one.decision == "worse" for one in verdicts) for verdicts, _ in found])
-    undecided = np.mean([one.decision == "undecided" for verdicts, _ in found for one in verdicts[: design.num_cells]])
+    alarms = np.mean([any(one.verdict == "above" for one in verdicts) for verdicts, _ in found])
+    undecided = np.mean([one.verdict == "undecided" for verdicts, _ in found for one in verdicts[: design.num_cells]])
     floor = np.median([math.expm1(noise.between_runs.log_floor) for _, noise in found])
     return f"{format_design(design)} {alarms:.1%} | {undecided:.0%} | {floor:.1%} |".replace("%", " %")
 
@@ -135,8 +136,8 @@ def format_power_line(rng: np.random.Generator, design: Design) -> str:
     all_steps = np.full(design.num_cells, math.log1p(STEP))
     single = [simulate(rng, design, one_step)[0][design.num_cells - 1] for _ in range(NUM_POWER_SIMULATIONS)]
     common = [simulate(rng, design, all_steps)[0] for _ in range(NUM_POWER_SIMULATIONS)]
-    found = np.mean([verdict.decision == "worse" for verdict in single])
-    alarms = np.mean([any(verdict.decision == "worse" for verdict in verdicts) for verdicts in common])
+    found = np.mean([verdict.verdict == "above" for verdict in single])
+    alarms = np.mean([any(verdict.verdict == "above" for verdict in verdicts) for verdicts in common])
     return f"{format_design(design)} {found:.0%} | {alarms:.0%} |".replace("%", " %")
 
 
@@ -146,7 +147,7 @@ def format_design(design: Design) -> str:
     return f"| {name} | {design.num_cells} | {design.num_repeats} | {design.history} |"
 
 
-def simulate(rng: np.random.Generator, design: Design, steps: FloatArray) -> tuple[list[Verdict], Noise]:
+def simulate(rng: np.random.Generator, design: Design, steps: FloatArray) -> tuple[list[Judged], Noise]:
     """Return the verdicts on a side B whose cells are slower by `steps` (logs), and the noise that they rest on."""
     history = [draw_logs(rng, design) for _ in range(max(design.num_runs, design.num_identical))]
     after = [draw_logs(rng, design) + steps[:, np.newaxis] for _ in range(design.num_runs)]

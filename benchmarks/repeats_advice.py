@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from collector.statistics import Estimate, RepeatVariances, estimate_center, estimate_ratio, measure_variance
+from collector.statistics import Estimate, Judged, RepeatVariances, estimate_center, estimate_ratio, measure_variance
 from collector.versus.sides import NONE, Component, assume_noise
-from collector.versus.verdicts import RatioTest, Verdict, count_repeats, judge
+from collector.versus.verdicts import RatioTest, count_repeats, judge
 
 SEED = 20261123
 NUM_PAIRS = 1000
@@ -50,13 +50,13 @@ def simulate(rng: np.random.Generator, design: Design, num_pairs: int) -> tuple[
     decided = 0
     for _ in range(MAX_DRAWS):
         test = measure(rng, design, design.num_repeats)
-        if judge_one(test, design).decision != "undecided":
+        if judge_one(test, design).verdict != "undecided":
             continue
         number = count_repeats(test, design.num_tests)
         if number is None:
             continue
         numbers.append(number)
-        decided += judge_one(measure(rng, design, number), design).decision != "undecided"
+        decided += judge_one(measure(rng, design, number), design).verdict != "undecided"
         if len(numbers) == num_pairs:
             break
     return numbers, decided
@@ -83,7 +83,7 @@ def measure(rng: np.random.Generator, design: Design, num_repeats: int) -> Ratio
     )
 
 
-def judge_one(test: RatioTest, design: Design) -> Verdict:
+def judge_one(test: RatioTest, design: Design) -> Judged:
     others = [replace(test, ratio=SURE, noise=NONE)] * (design.num_tests - 1)
     return judge([test, *others])[0]
 

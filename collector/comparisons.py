@@ -170,7 +170,8 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison) -> pd.DataFrame
     if comparison.same_hardware:
         pairs = _prefer_equal(pairs, "hardware_id")
     compared = [_compare(pair, comparison) for pair in _prefer_equal(pairs, "run_id")]
-    return make_frame(judge_rows(compared), comparison.columns)
+    words = ("faster", "slower") if comparison.measure == "speedup" else ("slower", "faster")
+    return make_frame(judge_rows(compared, *words), comparison.columns)
 
 
 def _prefer_equal(pairs: Sequence[tuple[Row, Row]], name: str) -> list[tuple[Row, Row]]:
@@ -208,8 +209,7 @@ def _compare(sides: Sequence[Row], comparison: Comparison) -> Row:
     if obstacle or comparison.measure == "efficiency":
         untested = {"machines": "machines differ", "one-repeat": "one repeat"}
         return row | {"decision": untested.get(obstacle, "not tested")}
-    direction = "slower" if time_ratio.center > 1 else "faster"
-    return row | {"p_value": ratio.p_value, "estimate": ratio, "direction": direction}
+    return row | {"estimate": ratio}
 
 
 def _explain(obstacle: str, sides: Sequence[Row], names: Sequence[str]) -> str:

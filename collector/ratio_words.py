@@ -65,16 +65,17 @@ def quote_longer(ratio: Estimate, num_intervals: int) -> str:
     return f"{format_ratios(*interval)} times"
 
 
-def judge_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of one table with `joint_low`, `joint_high`, `p_adjusted` and `decision` if tested.
+def judge_rows(rows: Sequence[Row], above: str, below: str) -> list[Row]:
+    """Return the rows of one table with `joint_low`, `joint_high`, `p_value`, `p_adjusted` and `decision` if tested.
 
-    `rows`: those with a `p_value` were tested, and have the `estimate` that it is of and its `direction`, which is the
-    decision where the joint interval excludes 1; elsewhere it is UNDECIDED.
+    `rows`: those with an `estimate` are tested. The decision is `above` or `below` where a difference from 1 is shown,
+    and else UNDECIDED.
     """
     judged = [dict(row) for row in rows]
-    tested = [row for row in judged if row.get("p_value") is not None]
+    tested = [row for row in judged if "estimate" in row]
+    words = {"above": above, "below": below}
     for row, one in zip(tested, judge_together([row["estimate"] for row in tested]), strict=True):
-        row |= one._asdict() | {"decision": row["direction"] if one.is_different else UNDECIDED}
+        row |= one._asdict() | {"decision": words.get(one.verdict, UNDECIDED)}
     return judged
 
 

@@ -290,8 +290,7 @@ def describe_device(shared: CellGroup, alone: Sequence[CellGroup | None]) -> Row
     row |= spread("aggregate_ratio", total) | {
         f"aggregate_{name}": getattr(total, name) for name in ("log_standard_error", "degrees_of_freedom")
     }
-    direction = "more" if total.center > 1 else "less"
-    return row | ({"p_value": total.p_value, "estimate": total, "direction": direction} if total.interval else {})
+    return row | ({"estimate": total} if total.interval else {})
 
 
 def _describe_fairness(shared: CellGroup, alone: Sequence[Series | None]) -> Row:
@@ -429,7 +428,7 @@ def tabulate_sharing(collection: Collection) -> pd.DataFrame:
     fallen = count_fallen(collection.tenants)
     rows = [
         _describe(group, role, own) | fallen.get(group.row["cell_id"], {"num_fallen_repeats": 0}) | device
-        for group, found, device in zip(shared, held, judge_rows(devices), strict=True)
+        for group, found, device in zip(shared, held, judge_rows(devices, "more", "less"), strict=True)
         for role, own in found.items()
     ]
     return make_frame(rows, SHARING_COLUMNS)

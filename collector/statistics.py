@@ -12,7 +12,7 @@ many repeats a side would show a ratio as a difference, if the ratio and the spr
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -231,9 +231,19 @@ def invert_estimate(estimate: Estimate) -> Estimate:
     return replace(estimate, center=1 / estimate.center)
 
 
+class Floor(NamedTuple):
+    """What a difference has to exceed to mean anything."""
+
+    log_ratio: float = 0.0
+    alone: Estimate | None = None
+    """The ratio by its repeats: `same` where this interval lies within the floor. None: nothing is called the same."""
+
+
 class Judged(NamedTuple):
     """What is known of one ratio of several."""
 
+    verdict: Literal["above", "below", "same", "undecided"]
+    """Whether the ratio is shown to differ from 1, and to which side, or to lie within the floor."""
     joint_low: float
     """The interval that holds together with those of the others."""
     joint_high: float
@@ -241,17 +251,30 @@ class Judged(NamedTuple):
     """Of this ratio alone."""
     p_adjusted: float
     """By Bonferroni, 1 at most: below 0.05 where the joint interval excludes 1."""
-    is_different: bool
+
+    @property
+    def is_different(self) -> bool:
+        """Whether a difference is stated."""
+        return self.verdict in ("above", "below")
 
 
-def judge_together(ratios: Sequence[Estimate]) -> list[Judged]:
-    """Return what is known of each of a family of ratios, all with a standard error."""
+def judge_together(ratios: Sequence[Estimate], floors: Sequence[Floor] = ()) -> list[Judged]:
+    """Return what is known of each of a family of ratios, all with a standard error; `floors`: of each, if any has one.
+
+    The one judge of the tool: tables, `compare` and simulations take their verdicts from here.
+    """
     judged, number = [], len(ratios)
-    for ratio in ratios:
+    for ratio, floor in zip(ratios, floors or [Floor()] * number, strict=True):
         interval, p_value = ratio.find_joint_interval(number), ratio.p_value
         assert interval is not None
         assert p_value is not None
-        judged.append(Judged(*interval, p_value, min(1.0, number * p_value), ratio.excludes_one(number)))
+        distance, within = math.log(ratio.center), floor.alone and floor.alone.interval
+        verdict: Literal["above", "below", "same", "undecided"] = "undecided"
+        if ratio.excludes_one(number) and abs(distance) > floor.log_ratio:
+            verdict = "above" if distance > 0 else "below"
+        elif within and all(abs(math.log(end)) <= floor.log_ratio for end in within):
+            verdict = "same"
+        judged.append(Judged(verdict, *interval, p_value, min(1.0, number * p_value)))
     return judged
 
 

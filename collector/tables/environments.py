@@ -212,20 +212,15 @@ def tabulate_machines(results: pd.DataFrame) -> pd.DataFrame:
         | {"deviation": deviations.get(row["machine"])}
         for row in list_rows(pd.concat(parts, axis="columns").reset_index())
     ]
-    return make_frame(judge_rows(rows), MACHINE_TABLE_COLUMNS)
+    return make_frame(judge_rows(rows, "slower", "faster"), MACHINE_TABLE_COLUMNS)
 
 
 def _describe_factor(factor: Estimate | None) -> Row:
     if factor is None:
         return {}
     low, high = factor.interval or (None, None)
-    test = {"p_value": factor.p_value, "estimate": factor, "direction": "slower" if factor.center > 1 else "faster"}
-    return {
-        "time_factor": factor.center,
-        "time_factor_low": low,
-        "time_factor_high": high,
-        **(test if factor.p_value is not None else {}),
-    }
+    row = {"time_factor": factor.center, "time_factor_low": low, "time_factor_high": high}
+    return row | ({"estimate": factor} if factor.interval else {})
 
 
 NOT_RECORDED = "not recorded"

@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from bench.errors import UserError
 from bench.schema import Document
@@ -267,7 +267,18 @@ class Question:
 
 CellVerdict = Literal["worse", "better", "same", "undecided", "fails", "not comparable"]
 ExitCode = Literal[0, 1, 2]
+ReasonCode = Literal[
+    "failed", "unsound", "not-measured", "zero", "several-environments", "one-repeat", "machines", "noise-unknown",
+    "floor-too-wide", "more-runs", "more-machines", "more-repeats", "runs-vary", "near-floor", "near-one",
+]  # fmt: skip
 Source = Literal["measured", "default", "given"]
+
+
+class Reason(NamedTuple):
+    """Why a pair is not comparable or fails, or what would decide it; `collector.versus.words` has the sentences."""
+
+    code: ReasonCode
+    values: Mapping[str, object] = {}
 
 
 class MetricDescription(Document):
@@ -351,8 +362,10 @@ class CellComparison(JudgedRatio):
     name_b: str = "B"
     cell_id_a: str
     cell_id_b: str
+    reasons: tuple[ReasonCode, ...] = ()
+    """Why it is not comparable or fails, or what would decide it; two where A has a reason, and B."""
     reason: str
-    """Why it is not comparable or fails, or what would decide it."""
+    """The same in words."""
     value_a: float | None = None
     value_b: float | None = None
     num_repeats_a: int = 0

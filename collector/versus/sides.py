@@ -37,7 +37,7 @@ from collector.statistics import (
     measure,
 )
 from collector.units import count_things, join_some
-from collector.versus.question import Metric, Source, describe_value, list_values
+from collector.versus.question import Metric, Reason, ReasonCode, Source, describe_value, list_values
 
 Rows = Sequence[Row]
 PoolKey = tuple[str, bool, bool]
@@ -59,7 +59,7 @@ class CellSide:
     """Those that figures come from: measured under sound conditions, or all ok ones if these are asked for."""
     values: tuple[float, ...]
     """The metric of the counted repeats, in base units."""
-    problem: str | None
+    problem: Reason | None
     """Why no ratio can be computed of it."""
 
     @property
@@ -98,22 +98,27 @@ def make_side(name: str, rows: Rows, metric: Metric, *, include_invalid: bool) -
     counted = ok if include_invalid and not sound else sound
     values = [value for row in counted if (value := metric.read(row)) is not None]
 
-    problem = None
+    code: ReasonCode | None = None
     if not ok:
-        problem = f"no repeat of {name} ended ok ({count_values(row['status'] for row in rows)})"
+        code = "failed"
     elif not counted:
-        problem = (
-            f"no repeat of {name} was measured under sound conditions ({count_values(row['verdict'] for row in ok)})"
-        )
+        code = "unsound"
     elif len(values) < len(counted):
-        missing = len(counted) - len(values)
-        problem = f"{metric.title} was not measured in {missing} of {len(counted)} repeats of {name}"
+        code = "not-measured"
     elif min(values) <= 0:
-        problem = f"{metric.title} of {name} is 0, which has no ratio"
+        code = "zero"
     elif len({row["environment_id"] for row in counted}) > 1:
-        problem = f"the repeats of {name} ran in several environments, which are not averaged"
+        code = "several-environments"
     elif len(values) < 2:
-        problem = f"one repeat of {name} counts, which says nothing about its spread"
+        code = "one-repeat"
+    figures = {
+        "side": name,
+        "counts": count_values(row["verdict" if ok else "status"] for row in ok or rows),
+        "metric": metric.title,
+        "missing": len(counted) - len(values),
+        "number": len(counted),
+    }
+    problem = code and Reason(code, figures)
     return CellSide(name=name, rows=tuple(rows), counted=tuple(counted), values=tuple(values), problem=problem)
 
 
@@ -126,9 +131,9 @@ class CellPair:
     b: CellSide
 
     @property
-    def problem(self) -> str | None:
-        """Why the two have no ratio; None where they have one."""
-        return "; ".join(side.problem for side in (self.a, self.b) if side.problem) or None
+    def problems(self) -> tuple[Reason, ...]:
+        """Why the two have no ratio; empty where they have one."""
+        return tuple(side.problem for side in (self.a, self.b) if side.problem)
 
     @property
     def is_same_run(self) -> bool:
@@ -138,7 +143,7 @@ class CellPair:
     @property
     def is_confounded(self) -> bool:
         """Whether the ratio of one run holds a difference of machines of which nothing says how large it is."""
-        return self.is_same_run and not self.problem and is_confounded(self.b.row, self.a.row)
+        return self.is_same_run and not self.problems and is_confounded(self.b.row, self.a.row)
 
     @property
     def pools(self) -> tuple[PoolKey, ...]:

@@ -11,26 +11,26 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from scipy import special
 
-from bench.schema import SMALLEST_POSITIVE
 from collector.comparisons import ACROSS, describe_scope
 from collector.labels import DEVICE_NAMES
 from collector.results.cell_repeats import count_values
 from collector.statistics import (
     CONFIDENCE,
-    MAX_REPEATS,
     POWER,
     Estimate,
+    Floor,
+    Judged,
     RepeatVariances,
     find_least,
     find_power,
     judge_together,
     measure_variance,
 )
-from collector.versus.question import CellComparison, GroupComparison, Metric, NoiseDescription
+from collector.versus.question import CellComparison, CellVerdict, GroupComparison, Metric, NoiseDescription, Reason
 from collector.versus.sides import (
     NONE,
     CellPair,
@@ -43,9 +43,9 @@ from collector.versus.sides import (
     name_sides,
     take_noise,
 )
+from collector.versus.words import explain
 
-Decision = Literal["worse", "better", "same", "undecided"]
-
+VERDICTS: Mapping[str, CellVerdict] = {"above": "worse", "below": "better"}
 STANDS_OUT = 4.0
 """A cell's own variance over that of all cells from which on it counts as the cell's own, with the few degrees of
 freedom of its own history; below, it may be chance (one difference is as large in one of 20 cells that vary alike)."""
@@ -53,13 +53,6 @@ freedom of its own history; below, it may be chance (one difference is as large 
 MAX_FLOOR = 0.30
 """Within a wider floor nothing is called the same: a bound of 30 % is what a benchmark suite had to accept to stop
 false alarms (https://github.com/pytorch/benchmark/pull/1681), and no reader takes more for "the same"."""
-NOISE_UNKNOWN = (
-    "by how much identical runs differ in it is not known: measure one of the sides a second time, or give --floor"
-)
-CONFOUNDED = (
-    "the machines differ, one side has a single one, and by how much machines differ is not known: measure both sides "
-    "on one machine, or each on several"
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,47 +118,25 @@ class RatioTest:
         return total, total**2 / (variance**2 / freedom + self.excess_error)
 
 
-class Verdict(NamedTuple):
-    """What is decided of one ratio."""
-
-    decision: Decision
-    joint_low: float
-    """Of `with_noise`, together with those of the family."""
-    joint_high: float
-    p_value: float
-    p_adjusted: float
-
-
-def judge(tests: Sequence[RatioTest]) -> list[Verdict]:
+def judge(tests: Sequence[RatioTest]) -> list[Judged]:
     """Return the verdict on each of a family of ratios, all with an interval."""
-    judged = judge_together([test.with_noise for test in tests])
-    return [
-        Verdict(_decide(test, is_different=one.is_different), *one[:4]) for test, one in zip(tests, judged, strict=True)
-    ]
+    floors = [Floor(test.log_floor, None if test.is_floor_too_wide else test.ratio) for test in tests]
+    return judge_together([test.with_noise for test in tests], floors)
 
 
-def _decide(test: RatioTest, *, is_different: bool) -> Decision:
-    distance, floor = math.log(test.ratio.center), test.log_floor
-    if is_different and abs(distance) > floor:
-        return "worse" if distance > 0 else "better"
-    low, high = (math.log(limit) for limit in test.ratio.interval or (SMALLEST_POSITIVE, math.inf))
-    return "same" if not test.is_floor_too_wide and -floor <= low and high <= floor else "undecided"
-
-
-def advise(test: RatioTest, num_tests: int) -> str:
+def advise(test: RatioTest, num_tests: int) -> Reason:
     """Return what would decide a ratio, if it and its spread stay: so many repeats a side, or more runs."""
     if test.is_floor_too_wide:
-        return "identical runs differ too much for any answer: a machine that is left alone would decide it"
+        return Reason("floor-too-wide")
     if test.runs_share < 1:
-        return "more runs of each side would decide it"
+        return Reason("more-runs")
     if test.variances is None:
-        return "more machines of each side would decide it"
+        return Reason("more-machines")
     if (number := count_repeats(test, num_tests)) is not None:
-        return f"about {number} repeats a side would decide it"
-    varies = test.excess and abs(math.log(test.ratio.center)) > test.log_floor
-    bound = "the floor" if test.log_floor else "1"
-    why = "as identical runs vary too much; several runs would" if varies else f"so near is the ratio to {bound}"
-    return f"even {MAX_REPEATS} repeats a side would not decide it, {why}"
+        return Reason("more-repeats", {"number": number})
+    if test.excess and abs(math.log(test.ratio.center)) > test.log_floor:
+        return Reason("runs-vary")
+    return Reason("near-floor" if test.log_floor else "near-one")
 
 
 def count_repeats(test: RatioTest, num_tests: int) -> int | None:
@@ -212,10 +183,10 @@ def compare_pairs(
     if not all(pair.is_same_run for pair in pairs):
         families = [sum(families, [])]
     found = [_describe_verdict(*one) for family in families for one in zip(family, judge(family), strict=True)]
-    judged = {
-        index: described | ({"reason": advise(test, len(families[0]))} if described["verdict"] == "undecided" else {})
-        for (index, test), described in zip(tests.items(), found, strict=False)
-    }
+    judged = dict(zip(tests, found, strict=False))
+    for index, described in judged.items():
+        if described["verdict"] == "undecided":
+            described["reasons"] = [advise(tests[index], len(families[0]))]
     cells = [_describe_pair(pair, judged.get(index) or _explain_untested(pair)) for index, pair in enumerate(pairs)]
     together = [
         GroupComparison(label=label, num_cells=number, **described | _describe_ratio(test.ratio))
@@ -249,7 +220,7 @@ def compare_pairs_by_range(
     cells = []
     for pair in pairs:
         found = _explain_untested(pair)
-        if pair.problem is None:
+        if not pair.problems:
             sides = (pair.a, pair.b)
             ranges = [math.log(max(side.values) / min(side.values)) for side in sides]
             log_floor = max(math.log1p(floor or 0.0), *ranges, *(known[side.cell["device"]] for side in sides))
@@ -283,7 +254,7 @@ def _find_noisiest(pair: CellPair, noises: Mapping[PoolKey, Noise | None]) -> No
 
 def _make_test(pair: CellPair, noises: Mapping[PoolKey, Noise | None], floor: float | None) -> RatioTest | None:
     noise = _find_noisiest(pair, noises)
-    if pair.problem or pair.is_confounded or (noise is None and not pair.is_same_run):
+    if pair.problems or pair.is_confounded or (noise is None and not pair.is_same_run):
         return None
     sides, variances = (pair.b, pair.a), None
     # Of several machines or runs, these are the observations: more repeats would not make the interval narrower.
@@ -331,8 +302,9 @@ def _test_groups(
 def _describe_pair(pair: CellPair, found: dict[str, Any]) -> CellComparison:
     """Return a pair with what was `found` of its ratio."""
     name_a, name_b = name_sides(pair.a.cell, pair.b.cell)
+    reasons: Sequence[Reason] = found.pop("reasons", ())
     fields: dict[str, Any] = {}
-    if not pair.problem:
+    if not pair.problems:
         values = {f"value_{name}": side.measured.estimate.center for name, side in (("a", pair.a), ("b", pair.b))}
         fields = _describe_ratio(pair.ratio) | values | {"scope": describe_scope(pair.b.row, pair.a.row)}
     return CellComparison(
@@ -344,22 +316,23 @@ def _describe_pair(pair: CellPair, found: dict[str, Any]) -> CellComparison:
         num_repeats_a=len(pair.a.counted),
         num_repeats_b=len(pair.b.counted),
         notes=tuple(_list_notes(pair)),
-        **{"reason": ""} | fields | found,
+        reasons=tuple(reason.code for reason in reasons),
+        reason="; ".join(map(explain, reasons)),
+        **fields | found,
     )
 
 
 def _explain_untested(pair: CellPair) -> dict[str, Any]:
     """Return why there is no verdict on a ratio."""
-    if pair.problem:
+    if pair.problems:
         is_failure = pair.b.is_broken and pair.a.counted
-        return {"verdict": "fails" if is_failure else "not comparable", "reason": pair.problem}
-    return {"verdict": "undecided", "reason": CONFOUNDED if pair.is_confounded else NOISE_UNKNOWN}
+        return {"verdict": "fails" if is_failure else "not comparable", "reasons": pair.problems}
+    return {"verdict": "undecided", "reasons": [Reason("machines" if pair.is_confounded else "noise-unknown")]}
 
 
-def _describe_verdict(test: RatioTest, verdict: Verdict) -> dict[str, Any]:
-    found = verdict._asdict()
+def _describe_verdict(test: RatioTest, judged: Judged) -> dict[str, Any]:
     floor = math.expm1(test.log_floor) if test.log_floor else None
-    return {"verdict": found.pop("decision"), "floor": floor} | found
+    return judged._asdict() | {"verdict": VERDICTS.get(judged.verdict, judged.verdict), "floor": floor}
 
 
 def _describe_ratio(ratio: Estimate) -> dict[str, Any]:

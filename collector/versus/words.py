@@ -11,6 +11,7 @@ from collector.comparisons import ACROSS
 from collector.files import escape_markdown
 from collector.labels import DEVICE_NAMES
 from collector.ratio_words import NO_DIFFERENCE, format_ratio, format_ratios
+from collector.statistics import MAX_REPEATS
 from collector.tables.table import (
     MAX_LISTED,
     Column,
@@ -33,6 +34,8 @@ from collector.versus.question import (
     Metric,
     MetricDescription,
     NoiseDescription,
+    Reason,
+    ReasonCode,
 )
 
 ORDER = ("fails", "worse", "undecided", "better", "same", "not comparable")
@@ -56,6 +59,32 @@ NO_INTERVALS = (
     "Peak memory has no interval: its repeats are mostly equal, and else differ by whole blocks. The largest repeats "
     "of both sides are compared; the floor of a cell is the most that repeats of a side, or identical runs, differ by."
 )
+
+
+REASONS: Mapping[ReasonCode, str] = {
+    "failed": "no repeat of {side} ended ok ({counts})",
+    "unsound": "no repeat of {side} was measured under sound conditions ({counts})",
+    "not-measured": "{metric} was not measured in {missing} of {number} repeats of {side}",
+    "zero": "{metric} of {side} is 0, which has no ratio",
+    "several-environments": "the repeats of {side} ran in several environments, which are not averaged",
+    "one-repeat": "one repeat of {side} counts, which says nothing about its spread",
+    "machines": "the machines differ, one side has a single one, and by how much machines differ is not known: measure "
+    "both sides on one machine, or each on several",
+    "noise-unknown": "by how much identical runs differ in it is not known: measure one of the sides a second time, or "
+    "give --floor",
+    "floor-too-wide": "identical runs differ too much for any answer: a machine that is left alone would decide it",
+    "more-runs": "more runs of each side would decide it",
+    "more-machines": "more machines of each side would decide it",
+    "more-repeats": "about {number} repeats a side would decide it",
+    "runs-vary": f"even {MAX_REPEATS} repeats a side would not decide it, as identical runs vary too much; several "
+    "runs would",
+    "near-floor": f"even {MAX_REPEATS} repeats a side would not decide it, so near is the ratio to the floor",
+    "near-one": f"even {MAX_REPEATS} repeats a side would not decide it, so near is the ratio to 1",
+}
+
+
+def explain(reason: Reason) -> str:
+    return REASONS[reason.code].format(**reason.values)
 
 
 def name_verdicts(metric: Metric | MetricDescription, *, is_within_runs: bool) -> dict[str, str]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from collector.statistics import Estimate, RepeatVariances, estimate_center, estimate_ratio
 from collector.versus.sides import NONE, Component
 from collector.versus.verdicts import RatioTest, advise, count_repeats, judge
+from collector.versus.words import explain
 
 FLOOR = 0.03
 
@@ -42,55 +43,55 @@ def make_test(
 
 
 @pytest.mark.parametrize(
-    ("test", "decision"),
+    ("test", "expected"),
     [
-        (make_test(1.10, 0.01), "worse"),
-        (make_test(0.90, 0.01), "better"),
+        (make_test(1.10, 0.01), "above"),
+        (make_test(0.90, 0.01), "below"),
         (make_test(1.00, 0.01), "same"),  # t(4) is 2.78: 0.97 to 1.03
         (make_test(1.00, 0.02), "undecided"),
         (make_test(1.10, 0.05), "undecided"),
         (make_test(1.02, 0.001), "same"),  # a difference without doubt, and below the floor
         (make_test(1.025, 0.006), "undecided"),  # as sure, but not that it is below the floor
         # Identical runs show such a difference too.
-        (make_test(1.07, 0.001, floor=0.0), "worse"),
+        (make_test(1.07, 0.001, floor=0.0), "above"),
         (make_test(1.07, 0.001, floor=0.0, noise=know(0.03 * math.sqrt(2))), "same"),
         # By how much they differ is hardly known.
-        (make_test(1.05, 0.001, noise=know(0.01)), "worse"),
+        (make_test(1.05, 0.001, noise=know(0.01)), "above"),
         (make_test(1.05, 0.001, noise=know(0.01, 1)), "undecided"),
         # Several runs a side show it themselves.
         (make_test(1.10, 0.01, noise=know(0.03, 1), floor=0.0), "undecided"),
-        (make_test(1.10, 0.01, noise=know(0.03, 1), floor=0.0, share=0.0), "worse"),
+        (make_test(1.10, 0.01, noise=know(0.03, 1), floor=0.0, share=0.0), "above"),
         # Nothing is the same where they differ by half, unless the user says so.
         (make_test(1.0, 0.001, noise=know(0.25)), "undecided"),
         (make_test(1.0, 0.001, noise=know(0.25), floor=0.7), "same"),
     ],
 )
-def test_the_verdict_on_one_ratio(test: RatioTest, decision: str) -> None:
+def test_the_verdict_on_one_ratio(test: RatioTest, expected: str) -> None:
     [verdict] = judge([test])
-    assert verdict.decision == decision
+    assert verdict.verdict == expected
 
 
 @pytest.mark.parametrize(
-    ("own_deviation", "decision"),
+    ("own_deviation", "expected"),
     [
-        (0.0, "worse"),  # a cell that varies less than the others is not known better than they are
-        (0.005, "worse"),
-        (0.019, "worse"),  # 2.6 standard deviations, which are known as well as those of all cells
+        (0.0, "above"),  # a cell that varies less than the others is not known better than they are
+        (0.005, "above"),
+        (0.019, "above"),  # 2.6 standard deviations, which are known as well as those of all cells
         (0.025, "undecided"),  # stands out: t(1) is 12.7 for 5 %
     ],
 )
-def test_a_cell_that_varied_more_than_the_others_has_to_differ_by_more(own_deviation: float, decision: str) -> None:
+def test_a_cell_that_varied_more_than_the_others_has_to_differ_by_more(own_deviation: float, expected: str) -> None:
     test = make_test(1.05, 0.001, noise=know(0.01, 10), own=know(own_deviation, 1))
     [verdict, _] = judge([test, make_test(1.0, 0.001)])
-    assert verdict.decision == decision
+    assert verdict.verdict == expected
 
 
 def test_many_ratios_are_adjusted_for_their_number() -> None:
     one = make_test(1.06, 0.015)
-    assert judge([one])[0].decision == "worse"
+    assert judge([one])[0].verdict == "above"
     others = [make_test(1.0, 0.001) for _ in range(9)]
     verdicts = judge([one, *others])
-    assert verdicts[0].decision == "undecided"
+    assert verdicts[0].verdict == "undecided"
     assert verdicts[0].p_adjusted == pytest.approx(10 * verdicts[0].p_value)
 
 
@@ -116,8 +117,8 @@ def test_b_differs_exactly_where_the_interval_that_is_shown_excludes_1_beyond_th
         low, high = verdict.joint_low, verdict.joint_high
         assert (low, high) == test.with_noise.find_joint_interval(len(tests))
         is_beyond = abs(math.log(test.ratio.center)) > test.log_floor
-        assert (verdict.decision == "worse") is (low > 1 and is_beyond)
-        assert (verdict.decision == "better") is (high < 1 and is_beyond)
+        assert (verdict.verdict == "above") is (low > 1 and is_beyond)
+        assert (verdict.verdict == "below") is (high < 1 and is_beyond)
 
 
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (1.0, 0.0)])
@@ -126,7 +127,7 @@ def test_so_many_repeats_decide_in_four_of_five_cases(ratio: float, floor: float
     test = make_test(ratio, 0.04 if floor == 0 else 0.02, floor=floor, shares=shares)
     number = count_repeats(test, 4)
     assert number is not None
-    assert advise(test, 4) == f"about {number} repeats a side would decide it"
+    assert explain(advise(test, 4)) == f"about {number} repeats a side would decide it"
     # The same repeats drawn anew, judged by the code of the command: as one of four, the others without a difference.
     decided = {count: _count_decided(test, count, ratio) for count in (number - 1, number)}
     assert decided[number - 1] < 0.87
@@ -146,7 +147,7 @@ def _count_decided(test: RatioTest, count: int, ratio: float, num_cases: int = 6
         for _ in range(num_cases)
     ]
     others = [replace(test, ratio=Estimate(center=1.0, log_standard_error=0.01, degrees_of_freedom=4))] * 3
-    return sum(judge([one, *others])[0].decision != "undecided" for one in drawn) / num_cases
+    return sum(judge([one, *others])[0].verdict != "undecided" for one in drawn) / num_cases
 
 
 def test_a_ratio_further_from_one_takes_fewer_repeats_though_its_interval_is_wider() -> None:
@@ -171,4 +172,4 @@ def test_where_repeats_do_not_decide_it_is_said_what_would() -> None:
             1.0, 0.001, noise=know(0.25)
         ),
     }
-    assert [advise(test, 1) for test in advices.values()] == [*advices]
+    assert [explain(advise(test, 1)) for test in advices.values()] == [*advices]
