@@ -23,7 +23,7 @@ from collector.statistics import (
     estimate_center,
     estimate_ratio,
 )
-from collector.versus.sides import Noise, RunEstimate, assume_noise, estimate_noise, list_differences
+from collector.versus.sides import NONE, Noise, RunEstimate, assume_noise, estimate_noise, list_differences
 from collector.versus.verdicts import RatioTest, judge
 
 SEED = 20261122
@@ -159,13 +159,13 @@ def simulate(rng: np.random.Generator, design: Design, steps: FloatArray) -> tup
             ratio=estimate_ratio(estimate_side(after, cell), estimate_side(history[-design.num_runs :], cell)),
             noise=noise.between_runs,
             runs_share=0.0 if design.num_runs > 1 else 1.0,
-            own=noise.own.get(str(cell)),
+            own=noise.own.get(str(cell), NONE),
         )
         for cell in range(design.num_cells)
     ]
     if design.num_cells > 1:
         ratio = estimate_ratio(estimate_mean(after), estimate_mean(history[-design.num_runs :]))
-        tests.append(replace(tests[0], ratio=ratio, noise=noise.shared, own=None))
+        tests.append(replace(tests[0], ratio=ratio, noise=noise.shared, own=NONE))
     return judge(tests), noise
 
 

@@ -23,25 +23,16 @@ from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Columns, Row
 from collector.results.hosts import drop_build
 from collector.statistics import Estimate, divide, invert_estimate, scale_estimate
 from collector.units import count_things, join_some
+from collector.versus.question import describe_value
 
 FP32, WITHOUT_TF32 = "fp32", "without TF32"
 """The precision that others are compared with: true float32, as `bench.schema.Cell.precision` says."""
 DERIVED_COLUMNS: Columns = {"batch_per_gpu": "int64"}
 SIDE_COLUMNS: Columns = {
-    "run_id": "str",
-    "cell_id": "str",
-    "environment_id": "str",
-    "framework_version": "str",
-    "cpu_model": "str",
-    "num_threads": "Int64",
-    "gpu_name": "str",
-    "cuda_graph": "boolean",
-    "num_sound": "int64",
-    "num_counted": "int64",
-    "num_machines": "int64",
-    "machines": "str",
-    "instance_types": "str",
-    "center_step_seconds": "float64",
+    **dict.fromkeys(("run_id", "cell_id", "environment_id", "framework_version", "cpu_model"), "str"),
+    **{"num_threads": "Int64", "gpu_name": "str", "cuda_graph": "boolean"},
+    **dict.fromkeys(("num_sound", "num_counted", "num_machines"), "int64"),
+    **{"machines": "str", "instance_types": "str", "center_step_seconds": "float64"},
 }
 READ_COLUMNS = (
     *("hardware_id", "num_planned", "num_ok", "note", "hostnames"),
@@ -73,18 +64,15 @@ class Comparison:
 
     @property
     def match(self) -> list[str]:
-        """The columns that are equal on both sides."""
         fields = [name for name in CELL_COLUMNS if name not in (self.field, *self.free, *PROTOCOL_FIELDS)]
         return [*fields, *self.derived]
 
     @property
     def sided(self) -> list[str]:
-        """The columns that `compare_cells` has of each side."""
         return [self.field, *self.free, *SIDE_COLUMNS]
 
     @property
     def needed(self) -> list[str]:
-        """The columns of a summary that `compare_cells` reads, each once."""
         return list(dict.fromkeys([*self.match, *self.sided, *READ_COLUMNS]))
 
     @property
@@ -124,10 +112,7 @@ MODES = Comparison(
     measure="speedup",
 )
 PRECISIONS = Comparison(
-    name="precisions",
-    field="precision",
-    pairs=(("tf32", FP32), ("fp16", FP32), ("bf16", FP32)),
-    measure="speedup",
+    name="precisions", field="precision", pairs=(("tf32", FP32), ("fp16", FP32), ("bf16", FP32)), measure="speedup"
 )
 WEAK_SCALING = Comparison(
     name="weak-scaling",
@@ -142,7 +127,6 @@ COMPARISONS = (FRAMEWORKS, DEVICES, MODES, PRECISIONS, WEAK_SCALING, STRONG_SCAL
 
 
 def compare_all(summary: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the pairs of each of COMPARISONS by its name."""
     return {one.name: compare_cells(summary, one) for one in COMPARISONS}
 
 
@@ -152,10 +136,8 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison) -> pd.DataFrame
     `summary`: of one run or of several. A pair that ran on the same hardware, or in the same run, is preferred to the
     same pair of cells across them. `decision`: whether the subject is `slower` or `faster`, or why that is not judged.
     A pair that is not compared, or left out as a side has no sound repeat, has no ratio, and `reason` says why.
-    `p_value` is that of a true ratio of 1, the columns of `judge_rows` allow for the number of pairs that have one;
-    efficiencies, which nobody expects to be 1, have none.
-    `scope`: on how many machines the ratio rests. `log_standard_error` and `degrees_of_freedom` are those of the
-    ratio's log, for intervals of another confidence.
+    Efficiencies, which nobody expects to be 1, are not tested. `scope`: on how many machines the ratio rests.
+    `log_standard_error` and `degrees_of_freedom` are those of the ratio's log.
     """
     rows = summary.assign(batch_per_gpu=summary["batch_size"] // summary["num_gpus"])[comparison.needed]
     name = comparison.field
@@ -186,12 +168,11 @@ def _prefer_equal(pairs: Sequence[tuple[Row, Row]], name: str) -> list[tuple[Row
 
 def _compare(sides: Sequence[Row], comparison: Comparison) -> Row:
     subject, reference = sides
-    names = [_name_side(side, comparison.field) for side in sides]
-    row = {name: subject[name] for name in comparison.match}
+    names = name_sides(subject, reference)
+    row = {name: subject[name] for name in comparison.match} | dict(zip(SIDES, names, strict=True))
     for key, side in zip(SIDES, sides, strict=True):
-        row[key] = _describe_side(side, comparison)
         row |= {f"{name}_{key}": side[name] for name in comparison.sided}
-    notes = [*_list_notes(sides, names), *_list_other_programs(sides, comparison, names)]
+    notes = [*_list_notes(sides, names), *(_list_other_programs(sides) if comparison.measure == "efficiency" else ())]
     obstacle = find_obstacle(*sides, same_hardware=comparison.same_hardware, same_version=comparison.same_version)
     if reason := _explain(obstacle, sides, names):
         decision = "left out" if obstacle == "unsound" else "not compared"
@@ -214,33 +195,37 @@ def _compare(sides: Sequence[Row], comparison: Comparison) -> Row:
 
 def _explain(obstacle: str, sides: Sequence[Row], names: Sequence[str]) -> str:
     """Return why no ratio is computed of a pair; empty where one is."""
-
-    def name_lacking(column: str, words: str) -> str:
-        return words.join(name for name, side in zip(names, sides, strict=True) if not side[column])
-
-    if obstacle == "failed":
-        return f"no ok repeat of {name_lacking('num_ok', ' and ')}"
-    if obstacle == "unsound":
-        return f"no repeat of {name_lacking('num_sound', ' and of ')} was measured under sound conditions"
-    if obstacle == "version":
-        versions = " and ".join(str(drop_build(side["framework_version"])) for side in sides)
-        return f"the framework's versions differ, {versions}"
-    return "the hardware differs" if obstacle == "hardware" else ""
-
-
-def _name_side(side: Row, field: str) -> str:
-    value = side[field]
-    if field == "device":
-        return str(side["gpu_name"]) if value == "gpu" and side["num_ok"] else DEVICE_NAMES[value]
-    return count_things(value, "GPU") if field == "num_gpus" else FRAMEWORK_NAMES.get(value, str(value))
+    failed, unsound = (
+        " and of ".join(name for name, side in zip(names, sides, strict=True) if not side[column])
+        for column in ("num_ok", "num_sound")
+    )
+    versions = " and ".join(str(drop_build(side["framework_version"])) for side in sides)
+    return {
+        "failed": f"no ok repeat of {failed}",
+        "hardware": "the hardware differs",
+        "version": f"the framework's versions differ, {versions}",
+        "unsound": f"no repeat of {unsound} was measured under sound conditions",
+    }.get(obstacle, "")
 
 
-def _describe_side(side: Row, comparison: Comparison) -> str:
-    """Return the value compared, with those of the free fields."""
-    name = DEVICE_NAMES[side["device"]] if comparison.field == "device" else _name_side(side, comparison.field)
-    mode = f" {side['mode']}" if "mode" in comparison.free else ""
-    batch = f", batch {side['batch_size']}" if "batch_size" in comparison.free else ""
-    return f"{name}{mode}{batch}"
+def name_sides(one: Row, other: Row) -> tuple[str, str]:
+    """Return the names of two cells by what differs: `PyTorch eager`, `JAX compiled`; `A`, `B` where nothing does."""
+    differing = [name for name in CELL_COLUMNS if name not in PROTOCOL_FIELDS and one[name] != other[name]]
+    if "framework" in differing:
+        differing = [name for name in differing if name != "mode"]
+
+    def name_value(cell: Row, name: str) -> str:
+        value = describe_value(cell[name])
+        if name == "framework":
+            return f"{FRAMEWORK_NAMES.get(value, value)} {cell['mode']}"
+        if name in ("precision", "phase", "model", "mode"):
+            return value
+        if name == "num_gpus":
+            return count_things(cell[name], "GPU")
+        return DEVICE_NAMES[value] if name == "device" else f"{'batch' if name == 'batch_size' else name} {value}"
+
+    first, second = (", ".join(name_value(cell, name) for name in differing) for cell in (one, other))
+    return (first, second) if differing else ("A", "B")
 
 
 def _list_notes(sides: Sequence[Row], names: Sequence[str]) -> list[str]:
@@ -257,10 +242,9 @@ def _list_notes(sides: Sequence[Row], names: Sequence[str]) -> list[str]:
     return notes
 
 
-def _list_other_programs(sides: Sequence[Row], comparison: Comparison, names: Sequence[str]) -> list[str]:
+def _list_other_programs(sides: Sequence[Row]) -> list[str]:
     """Return in what way one GPU and several run different programs: their efficiency is not that of scaling alone."""
-    if comparison.measure != "efficiency":
-        return []
+    names = [count_things(side["num_gpus"], "GPU") for side in sides]
     graphs = [side["cuda_graph"] for side in sides]
     if None not in graphs and graphs[0] != graphs[1]:
         with_graph, without = names if graphs[0] else reversed(names)
@@ -310,11 +294,7 @@ def find_obstacle(*sides: Row, same_hardware: bool, same_version: bool) -> Obsta
 
 
 def estimate_pair(subject: Row, reference: Row) -> Estimate:
-    """Return the subject's step time over the reference's.
-
-    Where both ran on the same machines, and on several, the ratio is taken on each machine; else the sides are
-    independent.
-    """
+    """Return the subject's step time over the reference's."""
     return divide(read_measured(subject), read_measured(reference))
 
 

@@ -80,7 +80,6 @@ def judge_rows(rows: Sequence[Row], above: str, below: str) -> list[Row]:
 
 
 def count_tested(pairs: pd.DataFrame) -> int:
-    """Return how many ratios of a comparison were tested together."""
     return int(pairs["p_value"].notna().sum())
 
 

@@ -140,14 +140,11 @@ class CellGroup:
 
     def take(self, name: str, role: Role = "cell") -> Series | None:
         """Return a figure of each repeat as a series; None where there is none, or where a repeat lacks it."""
-        values = [figures[name] for figures in self.figures[role]]
-        return self.make_series(values)
+        values = tuple(figures[name] for figures in self.figures[role])
+        return self.make_series(values) if values and all(values) else None
 
-    def make_series(self, values: Sequence[float | None]) -> Series | None:
-        known = [value for value in values if value]
-        if not known or len(known) < len(values):
-            return None
-        return Series(tuple(known), tuple(row["machine"] for row in self.counted))
+    def make_series(self, values: tuple[float, ...]) -> Series:
+        return Series(values, tuple(row["machine"] for row in self.counted))
 
 
 def list_groups(collection: Collection) -> list[CellGroup]:
@@ -305,7 +302,7 @@ def _describe_fairness(shared: CellGroup, alone: Sequence[Series | None]) -> Row
         compute_jain_index([rate / by for one, by in zip(roles, divisors, strict=True) if by for rate in one["rates"]])
         for roles in zip(*shared.figures.values(), strict=True)
     ]
-    row = spread("jain_index", shared.make_series(indices))
+    row = spread("jain_index", shared.make_series(tuple(indices)))
     if row["jain_index_high"] is not None:
         row["jain_index_high"] = min(1.0, row["jain_index_high"])  # the index is no larger
     return row | {"lowest_jain_index": min(indices)}
@@ -356,18 +353,11 @@ def _with_interval(*names: str) -> Columns:
 
 
 SHARING_COLUMNS: Columns = {
-    "run_id": "str",
-    "cell_id": "str",
+    **{"run_id": "str", "cell_id": "str"},
     **CELL_COLUMNS,
     **{name: ENVIRONMENT_COLUMNS[name] for name in ("environment_id", "hardware_id", "gpu_name")},
-    "num_environments": "int64",
-    "num_planned": "int64",
-    "num_ok": "int64",
-    "num_sound": "int64",
-    "num_counted": "int64",
-    "role": "str",
-    "num_role_tenants": "int64",
-    "alone_cell_id": "str",
+    **dict.fromkeys(("num_environments", "num_planned", "num_ok", "num_sound", "num_counted"), "int64"),
+    **{"role": "str", "num_role_tenants": "int64", "alone_cell_id": "str"},
     **_with_interval("tenant_samples_per_s", "role_samples_per_s", "alone_samples_per_s"),
     **_with_interval("slowdown", "slowest_slowdown"),
     **{
@@ -380,23 +370,15 @@ SHARING_COLUMNS: Columns = {
         )
     },
     **_with_interval("aggregate_ratio"),
-    "aggregate_log_standard_error": "float64",
-    "aggregate_degrees_of_freedom": "float64",
-    "joint_low": "float64",
-    "joint_high": "float64",
-    "p_value": "float64",
-    "p_adjusted": "float64",
+    **dict.fromkeys(("aggregate_log_standard_error", "aggregate_degrees_of_freedom"), "float64"),
+    **dict.fromkeys(("joint_low", "joint_high", "p_value", "p_adjusted"), "float64"),
     "decision": "str",
     **_with_interval("jain_index"),
     "lowest_jain_index": "float64",
     **_with_interval("joules_per_sample", "energy_ratio"),
-    "tenant_peak_bytes": "Int64",
-    "role_peak_bytes": "Int64",
-    "device_peak_bytes": "Int64",
+    **dict.fromkeys(("tenant_peak_bytes", "role_peak_bytes", "device_peak_bytes"), "Int64"),
     "num_fallen_repeats": "int64",
-    "fallen": "str",
-    "not_compared": "str",
-    "note": "str",
+    **dict.fromkeys(("fallen", "not_compared", "note"), "str"),
 }
 """`role`: `cell`, or `neighbour` for the tenants that run what the cell names as its neighbour. `tenant_...`: of one
 tenant; `role_...`: of all tenants with the role; `slowest_slowdown`: of the slowest of them. `aggregate_ratio`,

@@ -219,15 +219,11 @@ def estimate_paired_ratio(numerators: Mapping[str, float], denominators: Mapping
 
 
 def scale_estimate(estimate: Estimate, factor: float) -> Estimate:
-    """Multiply an estimate by `factor` (> 0), which is known exactly, and return the product.
-
-    The relative uncertainty stays the same.
-    """
+    """Return the estimate times `factor` (> 0), which is known exactly; the relative uncertainty stays."""
     return replace(estimate, center=estimate.center * factor)
 
 
 def invert_estimate(estimate: Estimate) -> Estimate:
-    """Return 1 over the estimate; the relative uncertainty stays."""
     return replace(estimate, center=1 / estimate.center)
 
 
@@ -254,7 +250,6 @@ class Judged(NamedTuple):
 
     @property
     def is_different(self) -> bool:
-        """Whether a difference is stated."""
         return self.verdict in ("above", "below")
 
 

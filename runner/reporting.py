@@ -97,7 +97,7 @@ def print_notices(store: Store, collection: "Collection", console: Console) -> N
 def analyze_stored(store: Store, collection: "Collection", prices: "PriceTable") -> "Analysis":
     """Return what a report says of a run, its nights and what changed since the last run of its matrix included."""
     from collector.analysis import analyze_run
-    from collector.last_run import compare_with_last
+    from collector.versus.comparison import compare_with_last
 
     since = compare_with_last(store, collection)
     return replace(analyze_run(collection, history=load_history(store, collection), prices=prices), since=since)

@@ -10,7 +10,7 @@ itself; benchmarks/watch_nights.py compares the methods, and docs/nights.md has 
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -60,7 +60,6 @@ class SeriesKey:
 
     @property
     def hardware(self) -> str:
-        """CPU model and GPU name, for people."""
         return self.cpu_model if self.gpu_name is None else f"{self.cpu_model}, {self.gpu_name}"
 
     @property
@@ -99,7 +98,6 @@ class Nights:
         return np.where(self.num_repeats > 0, means, np.nan)
 
     def find_groups(self) -> dict[tuple[str, str], IntArray]:
-        """Return the rows of the series that share a device and hardware."""
         rows: dict[tuple[str, str], list[int]] = {}
         for row, key in enumerate(self.keys):
             rows.setdefault(key.group, []).append(row)
@@ -189,11 +187,11 @@ Group = tuple[str, str]
 class Starts:
     """The first night that is compared, after the last confirmed change; the first of all where none is named."""
 
-    cells: Mapping[SeriesKey, int]
-    groups: Mapping[Group, int]
+    cells: dict[SeriesKey, int] = field(default_factory=dict)
+    groups: dict[Group, int] = field(default_factory=dict)
 
 
-NO_STARTS = Starts(cells={}, groups={})
+NO_STARTS = Starts()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +217,6 @@ class Seen:
     """What each of `rows` would be in the newest night without the change, as logs."""
 
     def describe(self) -> Shift:
-        """Return the shift as a document has it."""
         return Shift(
             ratio=math.exp(self.shift),
             low=math.exp(self.log_interval[0]),

@@ -13,7 +13,6 @@ from collector.nights.detection import (
     CellNights,
     Nights,
     Seen,
-    SeriesKey,
     Starts,
     judge,
     look,
@@ -64,7 +63,6 @@ class NightRun:
 
     @property
     def all_cells(self) -> CellNights:
-        """The repeats of the night, with those of its confirmation."""
         again = self.again
         return {key: night.join(again[key]) if key in again else night for key, night in self.cells.items()}
 
@@ -114,27 +112,22 @@ def decide(
     )
 
 
-def find_starts(history: ChangeHistory, nights: Sequence[NightRun], table: Nights) -> Starts:
-    """Return from which night on each series is compared: after the last change of it that was confirmed."""
+def _tabulate(nights: Sequence[NightRun], history: ChangeHistory) -> tuple[Nights, Starts]:
+    """Return the series, and from which night on each is compared: after the last change of it that was confirmed."""
+    table = tabulate_nights([night.run for night in nights], [night.all_cells for night in nights])
     columns = {night.run.run_id: column for column, night in enumerate(nights)}
-    cells: dict[SeriesKey, int] = {}
-    groups: dict[tuple[str, str], int] = {}
+    starts = Starts()
     for change in history.changes:
-        column = columns.get(change.suspicion.first_run_id)
+        suspicion, column = change.suspicion, columns.get(change.suspicion.first_run_id)
         if not change.is_confirmed or column is None:
             continue
-        if change.suspicion.num_cells > 1:
-            groups[change.suspicion.device, change.suspicion.hardware] = column
+        if suspicion.num_cells > 1:
+            starts.groups[suspicion.device, suspicion.hardware] = column
             continue
         for key in table.keys:
-            if key.cell.cell_id in change.suspicion.cell_ids and key.hardware == change.suspicion.hardware:
-                cells[key] = column
-    return Starts(cells=cells, groups=groups)
-
-
-def _tabulate(nights: Sequence[NightRun], history: ChangeHistory) -> tuple[Nights, Starts]:
-    table = tabulate_nights([night.run for night in nights], [night.all_cells for night in nights])
-    return table, find_starts(history, nights, table)
+            if key.cell.cell_id in suspicion.cell_ids and key.hardware == suspicion.hardware:
+                starts.cells[key] = column
+    return table, starts
 
 
 def _make_suspicion(seen: Seen, table: Nights, night: NightRun) -> Suspicion:

@@ -13,7 +13,7 @@ from itertools import combinations
 
 import pandas as pd
 
-from bench.schema import Environment, NightChange
+from bench.schema import Environment
 from collector.analysis import Analysis
 from collector.changes import RecordedChange
 from collector.comparisons import (
@@ -139,12 +139,18 @@ def _describe_verdict(pair: Row, comparison: Comparison) -> str:
         return f"{pair['decision']}: {pair['reason']}"
     if pair["decision"] in VERDICT_WORDS:
         return VERDICT_WORDS[pair["decision"]]
-    ratio = read_estimate(pair, center="ratio")
     if comparison.measure == "efficiency":
+        ratio = read_estimate(pair, center="ratio")
         center, *ends = (format_significant(100 * value) for value in (ratio.center, *(ratio.interval or ())))
         return f"{center} % of linear ({' to '.join(ends)})"
-    longer = ratio if ratio.center > 1 else invert_estimate(ratio)
-    return f"{pair['subject' if pair['decision'] == 'slower' else 'reference']} takes {describe_longer(longer)}"
+    slower = pair["subject" if pair["decision"] == "slower" else "reference"]
+    return f"{slower} takes {describe_longer(_read_longer(pair))}"
+
+
+def _read_longer(pair: Row) -> Estimate:
+    """Return the time of the slower side over that of the other."""
+    ratio = read_estimate(pair, center="ratio")
+    return ratio if ratio.center >= 1 else invert_estimate(ratio)
 
 
 def _quote_interval(pair: Row, num_tested: int) -> str:
@@ -154,9 +160,7 @@ def _quote_interval(pair: Row, num_tested: int) -> str:
     """
     if pd.isna(pair["log_standard_error"]):
         return NOT_THERE
-    ratio = read_estimate(pair, center="ratio")
-    slower = ratio if ratio.center >= 1 else invert_estimate(ratio)
-    return quote_longer(slower, 1 if pd.isna(pair["p_value"]) else num_tested) or NOT_THERE
+    return quote_longer(_read_longer(pair), 1 if pd.isna(pair["p_value"]) else num_tested) or NOT_THERE
 
 
 def _describe_settings(comparison: Comparison, pairs: list[Row], environments: Mapping[str, Environment]) -> str:
@@ -180,22 +184,17 @@ def _describe_settings(comparison: Comparison, pairs: list[Row], environments: M
 
 
 def _hardware_columns(comparison: Comparison) -> list[Column]:
-    measured = text_column("Measured on", "scope")
-    if comparison.same_hardware:
-        return [measured, _device_column("Hardware", "subject")]
-    return [measured, text_column("GPU", "gpu_name_subject"), _device_column("CPU", "reference")]
+    """Return where a pair ran: the GPU of a GPU cell, CPU and threads of a CPU cell."""
+    title, side = ("Hardware", "subject") if comparison.same_hardware else ("CPU", "reference")
+    sources = (f"cpu_model_{side}", f"num_threads_{side}", f"gpu_name_{side}")
+    gpu = [] if comparison.same_hardware else [text_column("GPU", "gpu_name_subject")]
+    return [text_column("Measured on", "scope"), *gpu, Column(title=title, sources=sources, format=_describe_device)]
 
 
 def _name_constant(column: Column, rows: pd.DataFrame) -> str | None:
     """Return what `column` says in every row, to be said once above the table; None where they differ."""
     texts = set(format_column(column, rows))
     return texts.pop() if len(texts) == 1 else None
-
-
-def _device_column(title: str, side: str) -> Column:
-    """Return the column of the GPU of a GPU cell, and of CPU and threads of a CPU cell."""
-    sources = (f"cpu_model_{side}", f"num_threads_{side}", f"gpu_name_{side}")
-    return Column(title=title, sources=sources, format=_describe_device)
 
 
 def _describe_device(cpu_model: str, num_threads: int, gpu_name: str) -> str:
@@ -223,7 +222,6 @@ DECISION_WORDS = {"more": "more than one alone", "less": "less than one alone", 
 
 
 def make_tenant_speed_table(analysis: Analysis) -> Table:
-    """Return what each tenant gets, against the same work alone."""
     rows = _name_roles(analysis.sharing)
     columns = [
         CELL,
@@ -241,7 +239,6 @@ def make_tenant_speed_table(analysis: Analysis) -> Table:
 
 
 def make_tenant_latency_table(analysis: Analysis) -> Table:
-    """Return the percentiles of the tenants' steps, against the same work alone."""
     columns = [
         column
         for percent in (50, 95, 99)
@@ -256,7 +253,6 @@ def make_tenant_latency_table(analysis: Analysis) -> Table:
 
 
 def make_shared_device_table(analysis: Analysis) -> Table:
-    """Return what all tenants get together, how evenly, and for what energy and memory."""
     sharing = analysis.sharing
     rows = sharing[(sharing["role"] == "cell") & (sharing["num_ok"] > 0)]
     rows = rows.assign(words=rows["decision"].map(DECISION_WORDS))
@@ -292,12 +288,12 @@ def make_ranking_table(analysis: Analysis) -> Table:
     """Return of each work the fastest program, what is not told from it, the next that is, and the cheapest cell."""
     rows = []
     for one in rank_programs(analysis):
-        told = (pair for pair in zip(one.programs[1:], one.behind, strict=True) if pair[1].is_different)
-        longer = next((f"{row['variant']}, {100 * (behind.ratio.center - 1):.3g} % longer" for row, behind in told), "")
+        behind = zip(one.programs[1:], one.behind, strict=True)
+        told = (f"{row['variant']}, {100 * (ratio.center - 1):.3g} % longer" for row, (ratio, told) in behind if told)
         first = one.programs[0]
         time = format_number(first["center_step_seconds"], MILLISECOND, NUM_TIME_DIGITS)
         tied = ", ".join(str(row["variant"]) for row in one.tied) or "none"
-        rows.append((one.work, f"fastest: {first['variant']}, {time} ms", tied, longer))
+        rows.append((one.work, f"fastest: {first['variant']}, {time} ms", tied, next(told, "")))
     currency = "" if analysis.costs is None else analysis.costs.currency
     for cheap in list_cheapest(analysis):
         row, cost, place = cheap.first.row, cheap.first.cost.center, cheap.first.offer.place
@@ -307,9 +303,6 @@ def make_ranking_table(analysis: Analysis) -> Table:
     titles = ["work", "first", "not told from it", "the next that takes longer"]
     columns = [text_column(title, title) for title in titles]
     return make_table("Fastest and cheapest", columns, pd.DataFrame(rows, columns=titles))
-
-
-CAPTION = "Changes over the nights"
 
 
 def make_nights_table(analysis: Analysis) -> Table:
@@ -326,12 +319,13 @@ def make_nights_table(analysis: Analysis) -> Table:
     ]
     rows = pd.DataFrame([_describe(change) for change in reversed(analysis.history.changes)])
     remark = "Ratios of step times, after the change over before. docs/nights.md says how they are found and decided."
-    return make_table(CAPTION, columns, rows, remark=remark)
+    return make_table("Changes over the nights", columns, rows, remark=remark)
 
 
 def _describe(change: RecordedChange) -> dict[str, str]:
     suspicion, decision, shift = change.suspicion, change.decision, change.shift
     of_all = f"{suspicion.num_cells} cells on {suspicion.hardware}"
+    parts = (f"{one.what}: {one.before or 'unknown'} → {one.after or 'unknown'}" for one in suspicion.changes)
     return {
         "cell": suspicion.cell_ids[0] if suspicion.num_cells == 1 else of_all,
         "shift": f"{100 * (shift.ratio - 1):+.1f}",
@@ -339,13 +333,9 @@ def _describe(change: RecordedChange) -> dict[str, str]:
         "state": "waits to be measured again" if decision is None else decision.outcome,
         "first": suspicion.first_run_id,
         "night": suspicion.night_run_id,
-        "environment": "; ".join(_name(part) for part in suspicion.changes) or "nothing that is recorded",
+        "environment": "; ".join(parts) or "nothing that is recorded",
         "reason": NOT_THERE if decision is None else decision.reason,
     }
-
-
-def _name(part: NightChange) -> str:
-    return f"{part.what}: {part.before or 'unknown'} → {part.after or 'unknown'}"
 
 
 WORK_COLUMNS = (
@@ -361,13 +351,8 @@ Key = tuple[str, str]
 """cell_id, environment_id."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judged:
-    """What is known of two programs."""
-
-    ratio: Estimate
-    """The time of the slower one over that of the faster one."""
-    is_different: bool
+Told = tuple[Estimate, bool]
+"""The time of the slower of two programs over that of the faster one, and whether they are told apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -377,14 +362,13 @@ class Ranking:
     work: str
     programs: tuple[Row, ...]
     """Rows of the summary, the least step time first; two or more."""
-    behind: tuple[Judged, ...]
+    behind: tuple[Told, ...]
     """Of each program but the first, its time over that of the first."""
 
     @property
     def tied(self) -> list[Row]:
         """The programs that are not told from the first."""
-        rest = zip(self.programs[1:], self.behind, strict=True)
-        return [row for row, judged in rest if not judged.is_different]
+        return [row for row, (_, is_told) in zip(self.programs[1:], self.behind, strict=True) if not is_told]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -438,7 +422,7 @@ def list_cheapest(analysis: Analysis) -> list[Cheapest]:
     return [_find_cheapest(cells, verdicts, len(priced)) for cells in works.values()]
 
 
-def _find_cheapest(cells: Sequence[Priced], verdicts: Mapping[frozenset[Key], Judged], number: int) -> Cheapest:
+def _find_cheapest(cells: Sequence[Priced], verdicts: Mapping[frozenset[Key], Told], number: int) -> Cheapest:
     """Return the cheapest of the cells of a work, which are among `number` that have a cost.
 
     A cell at the same price an hour of which a table says how its time compares is told from the cheapest by that
@@ -447,9 +431,9 @@ def _find_cheapest(cells: Sequence[Priced], verdicts: Mapping[frozenset[Key], Ju
     first, *others = sorted(cells, key=lambda one: one.cost.center)
 
     def is_told(other: Priced) -> bool:
-        verdict = verdicts.get(_name_pair(first.row, other.row))
-        if verdict is not None and other.offer.price_per_hour == first.offer.price_per_hour:
-            return verdict.is_different
+        pair = _name_pair(first.row, other.row)
+        if pair in verdicts and other.offer.price_per_hour == first.offer.price_per_hour:
+            return verdicts[pair][1]
         own, theirs = (one.cost.find_joint_interval(number) for one in (first, other))
         return own is not None and theirs is not None and own[1] < theirs[0]
 
@@ -473,20 +457,18 @@ def _select_sound(summary: pd.DataFrame) -> pd.DataFrame:
     return summary[(summary["num_sound"] > 0) & summary["log_standard_error"].notna()]
 
 
-def _list_judged(analysis: Analysis, comparisons: Iterable[Comparison]) -> dict[frozenset[Key], Judged]:
+def _list_judged(analysis: Analysis, comparisons: Iterable[Comparison]) -> dict[frozenset[Key], Told]:
     """Return what the tables say of the pairs that they judge."""
     found = {}
     for comparison in comparisons:
         pairs = analysis.comparisons[comparison.name]
         for row in list_rows(select_alone(pairs[pairs["p_value"].notna()])):
-            ratio = read_estimate(row, center="ratio")
-            ratio = ratio if ratio.center >= 1 else invert_estimate(ratio)
             sides = frozenset((str(row[f"cell_id_{side}"]), str(row[f"environment_id_{side}"])) for side in SIDES)
-            found[sides] = Judged(ratio=ratio, is_different=row["decision"] in ("slower", "faster"))
+            found[sides] = _read_longer(row), row["decision"] in ("slower", "faster")
     return found
 
 
-def _judge_others(works: Iterable[list[Row]], known: Mapping[frozenset[Key], Judged]) -> dict[frozenset[Key], Judged]:
+def _judge_others(works: Iterable[list[Row]], known: Mapping[frozenset[Key], Told]) -> dict[frozenset[Key], Told]:
     """Return what is known of every two programs of a kind of work that no table has, judged together."""
     ratios = {
         pair: estimate_pair(slower, faster)
@@ -495,7 +477,7 @@ def _judge_others(works: Iterable[list[Row]], known: Mapping[frozenset[Key], Jud
         if (pair := _name_pair(faster, slower)) not in known
     }
     judged = zip(ratios.items(), judge_together([*ratios.values()]), strict=True)
-    return {pair: Judged(ratio=ratio, is_different=one.is_different) for (pair, ratio), one in judged}
+    return {pair: (ratio, one.is_different) for (pair, ratio), one in judged}
 
 
 def _name_pair(*rows: Row) -> frozenset[Key]:

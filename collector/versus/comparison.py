@@ -1,15 +1,16 @@
-"""Compare two sides of what runs measured: pair the cells, find the noise, and put all into one document."""
+"""Compare two sides of what runs measured, or a run with the last one of its matrix, in one document."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bench.errors import UserError
+from bench.errors import TransientError, UserError
+from bench.store import Store
 from collector.results.cell_repeats import CENTER_RATES, SOUND_VERDICTS
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, WITHOUT_RECORD, list_known
 from collector.results.hosts import describe_environment
-from collector.results.load import join_results, unify_centers
+from collector.results.load import join_results, load_run, unify_centers
 from collector.units import NOT_THERE, count_things
 from collector.versus.question import (
     METRICS,
@@ -25,6 +26,7 @@ from collector.versus.question import (
     describe_value,
     infer_fields,
     select,
+    select_runs,
 )
 from collector.versus.sides import (
     CellPair,
@@ -40,8 +42,10 @@ from collector.versus.sides import (
     label_pairs,
     list_differences,
     list_run_estimates,
+    load_related_runs,
     make_side,
     pair_cells,
+    read_other_plans,
 )
 from collector.versus.verdicts import Found, compare_pairs, compare_pairs_by_range
 from collector.versus.words import conclude
@@ -91,12 +95,8 @@ def compare_sides(question: Question, collections: Sequence[Collection], related
         [row for cell in side for row in cell if row["status"] == "ok"] for side in zip(*pairing.pairs, strict=True)
     )
     differences = list_environment_differences(ran_a, ran_b, collections) if ran_a and ran_b else []
-    is_within_runs = all(pair.is_same_run for pair in pairs)
-    exit_code, conclusion = conclude(
-        cells, together, metric, is_within_runs=is_within_runs, fails_undecided=question.fails_undecided
-    )
     warnings = [*pairing.ambiguities, *_list_warnings(collections, rows_a, rows_b), *related.list_warnings()]
-    return CompareDocument(
+    document = CompareDocument(
         metric=MetricDescription.model_validate(metric, from_attributes=True),
         a=_describe_side(question.a, rows_a),
         b=_describe_side(question.b, rows_b),
@@ -105,16 +105,45 @@ def compare_sides(question: Question, collections: Sequence[Collection], related
         environments_known=bool(ran_a and ran_b),
         differences=tuple(differences),
         noise=tuple(noise),
-        is_within_runs=is_within_runs,
+        is_within_runs=all(pair.is_same_run for pair in pairs),
         cells=tuple(cells),
         together=tuple(together),
         only_in_a=_describe_unpaired(pairing.only_in_a),
         only_in_b=_describe_unpaired(pairing.only_in_b),
         warnings=tuple(warnings),
         counts=dict(Counter(cell.verdict for cell in cells)),
-        exit_code=exit_code,
-        conclusion=conclusion,
+        exit_code=0,
+        conclusion="",
     )
+    exit_code, conclusion = conclude(document, fails_undecided=question.fails_undecided)
+    return document.model_copy(update={"exit_code": exit_code, "conclusion": conclusion})
+
+
+MAX_CELLS = 2000
+"""Of a run with more, nothing is compared unasked."""
+
+
+def compare_with_last(store: Store, collection: Collection) -> CompareDocument | None:
+    """Return what changed since the last run of the matrix that was begun before this one.
+
+    None where the store has no such run, or none that can be compared. TransientError if the store does not answer.
+    """
+    run = collection.run
+    if len(run.cells) > MAX_CELLS:
+        return None
+    plans = read_other_plans(store, {run.run_id})
+    former = [one for one in plans[0] if one.matrix == run.matrix and one.created_at < run.created_at]
+    if not former:
+        return None
+    last = max(former, key=lambda one: one.created_at).run_id
+    try:
+        collections = load_run(store, last), collection
+        a, b = select_runs(last, run.run_id)
+        return compare_sides(Question(a=a, b=b), collections, load_related_runs(store, collections, plans))
+    except TransientError:
+        raise
+    except UserError:  # that run cannot be read, or has no cell in common
+        return None
 
 
 def _list_rows(question: Question, compared: Sequence[Collection], related: Sequence[Collection]) -> tuple[Rows, Rows]:

@@ -12,28 +12,15 @@ from typing import Any, Literal, NamedTuple
 
 from bench.errors import UserError
 from bench.schema import Document
-from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS
+from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Row
 from collector.units import JOULE, MIB, MILLISECOND, Unit, list_some
-
-Row = dict[str, Any]
 
 MAX_LISTED = 8
 KEYS: dict[str, str] = {name: name for name in CELL_COLUMNS} | {
-    "run": "run_id",
-    "gpu": "gpu_name",
-    "cpu": "cpu_model",
-    "driver": "driver_version",
-    "version": "framework_version",
-    "python": "python_version",
-    "threads": "num_threads",
-    "node-type": "instance_type",
-    "region": "region",
-    "zone": "zone",
-    "spot": "is_spot",
-    "host": "hostname",
-    "kernel": "kernel",
-    "revision": "revision",
-    "image": "image",
+    **{"run": "run_id", "gpu": "gpu_name", "cpu": "cpu_model", "driver": "driver_version"},
+    **{"version": "framework_version", "python": "python_version", "threads": "num_threads"},
+    **{"node-type": "instance_type", "region": "region", "zone": "zone", "spot": "is_spot"},
+    **{"host": "hostname", "kernel": "kernel", "revision": "revision", "image": "image"},
 }
 """What a condition can name, to the column it is held against: the fields of a cell, and where and how it ran."""
 UNKNOWN = "unknown"
@@ -50,16 +37,13 @@ class Condition:
 
     @property
     def column(self) -> str:
-        """The column that the value is in."""
         return KEYS[self.key]
 
     @property
     def text(self) -> str:
-        """The condition as a user writes it."""
         return f"{self.key}={self.pattern}"
 
     def holds(self, row: Row) -> bool:
-        """Return whether the row has the value."""
         value = describe_value(row[self.column])
         return value == self.pattern or fnmatchcase(value, self.pattern)
 
@@ -86,13 +70,11 @@ class Selection:
 
 
 def select_runs(run_a: str, run_b: str) -> tuple[Selection, Selection]:
-    """Return the sides of a comparison of two whole runs."""
     a, b = (Condition(key="run", pattern=run_id) for run_id in (run_a, run_b))
     return Selection(name="A", conditions=(a,)), Selection(name="B", conditions=(b,))
 
 
 def select(rows: Iterable[Row], conditions: Sequence[Condition]) -> list[Row]:
-    """Return the rows for which all conditions hold."""
     return [row for row in rows if all(condition.holds(row) for condition in conditions)]
 
 
@@ -191,7 +173,6 @@ class Metric:
 
     @property
     def reading(self) -> str:
-        """What the ratio is, in a sentence."""
         return f"B / A: {self.title} of B over that of A; above 1, B is {self.worse}."
 
     def name_tenants(self) -> "Metric":
@@ -200,7 +181,7 @@ class Metric:
         return replace(self, title=f"{whose} {self.title}")
 
     def read(self, row: Mapping[str, Any]) -> float | None:
-        """Return the metric of one repeat in base units; None: not measured, or the device has no such figure."""
+        """Return the figure of a repeat in base units; None: not measured, or the device has none."""
         column = self.columns.get(row["device"])
         if column is None or row[column] is None:
             return None

@@ -21,7 +21,7 @@ from bench.schema import Run
 from bench.store import Store, is_confirmation
 from bench.store.documents import read_runs
 from collector.comparisons import describe_places, is_confounded
-from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, add_labels, label_shared
+from collector.labels import add_labels, label_shared
 from collector.results.cell_repeats import SOUND_VERDICTS, count_values
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Row, group_rows, is_shared, make_frame
@@ -69,7 +69,6 @@ class CellSide:
 
     @property
     def run_ids(self) -> tuple[str, ...]:
-        """The runs of the repeats, sorted."""
         return tuple(sorted({row["run_id"] for row in self.counted or self.rows}))
 
     @property
@@ -244,7 +243,6 @@ def describe_other_values(pairing: Pairing, free: Set[str]) -> str:
 
 
 def label_cells(cells: Sequence[Rows]) -> list[str]:
-    """Return a label for each cell, given by rows of it."""
     if not cells:
         return []
     return [str(label) for label in add_labels(make_frame([rows[0] for rows in cells], CELL_COLUMNS))["label"]]
@@ -262,24 +260,6 @@ def label_pairs(pairing: Pairing, free: Set[str]) -> list[str]:
     both = list(zip(*(label_cells(side) for side in zip(*pairing.pairs, strict=True)), strict=True))
     common = [", ".join(part for part in a.split(", ") if part in b.split(", ")) for a, b in both]
     return common if all(common) and len(set(common)) == len(common) else [f"{a} / {b}" for a, b in both]
-
-
-def name_sides(a: Row, b: Row) -> tuple[str, str]:
-    """Return the names of two cells by what differs: `PyTorch eager`, `JAX compiled`; `A`, `B` where nothing does."""
-    differing = [name for name in CELL_COLUMNS if name not in PROTOCOL_FIELDS and a[name] != b[name]]
-    if "framework" in differing:
-        differing = [name for name in differing if name != "mode"]
-
-    def name_value(cell: Row, name: str) -> str:
-        value = describe_value(cell[name])
-        if name == "framework":
-            return f"{FRAMEWORK_NAMES.get(value, value)} {cell['mode']}"
-        if name in ("precision", "phase", "model", "mode"):
-            return value
-        return DEVICE_NAMES[value] if name == "device" else f"{'batch' if name == 'batch_size' else name} {value}"
-
-    first, second = (", ".join(name_value(cell, name) for name in differing) for cell in (a, b))
-    return (first, second) if differing else ("A", "B")
 
 
 MAX_RUNS = 10
@@ -495,7 +475,6 @@ def _make_known(source: Source, variance: float) -> Noise:
 
 
 def _average_repeats(differences: Sequence[RunDifference]) -> Variance:
-    """Return the mean of what repeats contribute."""
     parts = [one.repeats for one in differences]
     return sum(variance for variance, _ in parts) / len(parts), _combine(*parts)
 

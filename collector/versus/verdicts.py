@@ -15,7 +15,7 @@ from typing import Any
 
 from scipy import special
 
-from collector.comparisons import ACROSS, describe_scope
+from collector.comparisons import ACROSS, describe_scope, name_sides
 from collector.labels import DEVICE_NAMES
 from collector.results.cell_repeats import count_values
 from collector.statistics import (
@@ -40,7 +40,6 @@ from collector.versus.sides import (
     Variance,
     assume_noise,
     estimate_group_ratio,
-    name_sides,
     take_noise,
 )
 from collector.versus.words import explain
@@ -67,7 +66,7 @@ class RatioTest:
     half where one of them is several, 0 where both are."""
     variances: RepeatVariances | None = None
     """How much single repeats of B and A scatter; None where more of them would not make the interval narrower."""
-    own: Component | None = None
+    own: Component = NONE
     """The cell's own noise between runs, where it is known."""
     least_floor: float = 0.0
     """The relative difference that the user takes for none: 0.05 is 5 %."""
@@ -89,19 +88,14 @@ class RatioTest:
         Without it, identical runs in which one cell of 20 varies four times as much as the others would be called
         slower in one of eight cases (docs/decisions/0033-nights.md).
         """
-        own = 0.0 if self.own is None else self.own.excess
-        return self.runs_share * max(self.noise.excess, own)
+        return self.runs_share * max(self.noise.excess, self.own.excess)
 
     @property
     def excess_error(self) -> float:
         """Half the variance of `excess`: that of the cell's own noise where the cell stands out."""
-        stands_out = (
-            self.own is not None
-            and self.own.excess > self.noise.excess
-            and self.own.log_variance > STANDS_OUT * self.noise.log_variance
-        )
-        noise = self.own if self.own is not None and stands_out else self.noise
-        return self.runs_share**2 * noise.excess_error
+        own, noise = self.own, self.noise
+        stands_out = own.excess > noise.excess and own.log_variance > STANDS_OUT * noise.log_variance
+        return self.runs_share**2 * (own if stands_out else noise).excess_error
 
     @property
     def with_noise(self) -> Estimate:
@@ -176,7 +170,12 @@ def compare_pairs(
     of them in few cases. Within the same runs those of the cells hold together, as in the tables of the report, and
     those of the groups: a pair has one verdict, whether a mean of many is shown beside it or not.
     """
-    noises = {pool: _find_noise(pool, measured, metric, floor) for pair in pairs for pool in pair.pools}
+    pools = {pool for pair in pairs for pool in pair.pools}
+    noises = dict(measured)
+    if floor is not None:
+        noises = dict.fromkeys(pools, take_noise(floor)) | noises
+    elif metric.is_time:
+        noises = {pool: assume_noise(is_same_machine=pool[1]) for pool in pools} | noises
     tests = {index: test for index, pair in enumerate(pairs) if (test := _make_test(pair, noises, floor))}
     groups = _test_groups(pairs, tests, noises)
     families = [[*tests.values()], [test for *_, test in groups]]
@@ -187,7 +186,7 @@ def compare_pairs(
     for index, described in judged.items():
         if described["verdict"] == "undecided":
             described["reasons"] = [advise(tests[index], len(families[0]))]
-    cells = [_describe_pair(pair, judged.get(index) or _explain_untested(pair)) for index, pair in enumerate(pairs)]
+    cells = [_describe_pair(pair, judged.get(index)) for index, pair in enumerate(pairs)]
     together = [
         GroupComparison(label=label, num_cells=number, **described | _describe_ratio(test.ratio))
         for (label, number, test), described in zip(groups, found[len(tests) :], strict=True)
@@ -219,7 +218,7 @@ def compare_pairs_by_range(
             known[device] = max(known[device], abs(math.log(after / before)))
     cells = []
     for pair in pairs:
-        found = _explain_untested(pair)
+        found: dict[str, Any] | None = None
         if not pair.problems:
             sides = (pair.a, pair.b)
             ranges = [math.log(max(side.values) / min(side.values)) for side in sides]
@@ -234,25 +233,16 @@ def compare_pairs_by_range(
     return cells, [], []
 
 
-def _find_noise(pool: PoolKey, measured: Mapping[PoolKey, Noise], metric: Metric, floor: float | None) -> Noise | None:
-    """Return the noise that is measured, given or assumed; None where nothing is known of it."""
-    if pool in measured:
-        return measured[pool]
-    if floor is not None:
-        return take_noise(floor)
-    return assume_noise(is_same_machine=pool[1]) if metric.is_time else None
-
-
-def _find_noisiest(pair: CellPair, noises: Mapping[PoolKey, Noise | None]) -> Noise | None:
+def _find_noisiest(pair: CellPair, noises: Mapping[PoolKey, Noise]) -> Noise | None:
     """Return the noise of a pair; None where that of one of its devices is not known.
 
     Half of the variance of a ratio of two devices is that of either, so that of the noisier one is enough.
     """
-    found = [noise for pool in pair.pools if (noise := noises[pool]) is not None]
+    found = [noises[pool] for pool in pair.pools if pool in noises]
     return max(found, key=lambda noise: noise.between_runs.log_variance) if len(found) == len(pair.pools) else None
 
 
-def _make_test(pair: CellPair, noises: Mapping[PoolKey, Noise | None], floor: float | None) -> RatioTest | None:
+def _make_test(pair: CellPair, noises: Mapping[PoolKey, Noise], floor: float | None) -> RatioTest | None:
     noise = _find_noisiest(pair, noises)
     if pair.problems or pair.is_confounded or (noise is None and not pair.is_same_run):
         return None
@@ -267,11 +257,11 @@ def _make_test(pair: CellPair, noises: Mapping[PoolKey, Noise | None], floor: fl
     if noise is None or pair.is_same_run:
         return test
     own = [noise.own[cell_id] for side in sides if (cell_id := side.cell["cell_id"]) in noise.own]
-    return replace(test, noise=noise.between_runs, own=max(own, key=lambda one: one.excess, default=None))
+    return replace(test, noise=noise.between_runs, own=max(own, key=lambda one: one.excess, default=NONE))
 
 
 def _test_groups(
-    pairs: Sequence[CellPair], tests: Mapping[int, RatioTest], noises: Mapping[PoolKey, Noise | None]
+    pairs: Sequence[CellPair], tests: Mapping[int, RatioTest], noises: Mapping[PoolKey, Noise]
 ) -> list[tuple[str, int, RatioTest]]:
     """Return (label, number of cells, test of their mean) for the cells of one device from the same runs.
 
@@ -289,7 +279,7 @@ def _test_groups(
             first = pairs[members[0]]
             noise = None if first.is_same_run else _find_noisiest(first, noises)
             ratio = estimate_group_ratio([pairs[index] for index in members])
-            test = replace(tests[members[0]], ratio=ratio, noise=noise.shared if noise else NONE, own=None)
+            test = replace(tests[members[0]], ratio=ratio, noise=noise.shared if noise else NONE, own=NONE)
             # Each is a ratio of two cells of one device, or of one of each device.
             _, is_same_machine, shares = pools[0]
             devices = " and ".join(DEVICE_NAMES[device] for device, *_ in pools)
@@ -299,14 +289,19 @@ def _test_groups(
     return found
 
 
-def _describe_pair(pair: CellPair, found: dict[str, Any]) -> CellComparison:
-    """Return a pair with what was `found` of its ratio."""
-    name_a, name_b = name_sides(pair.a.cell, pair.b.cell)
-    reasons: Sequence[Reason] = found.pop("reasons", ())
+def _describe_pair(pair: CellPair, found: dict[str, Any] | None) -> CellComparison:
+    """Return a pair with what was `found` of its ratio; None where it was not tested."""
     fields: dict[str, Any] = {}
     if not pair.problems:
         values = {f"value_{name}": side.measured.estimate.center for name, side in (("a", pair.a), ("b", pair.b))}
         fields = _describe_ratio(pair.ratio) | values | {"scope": describe_scope(pair.b.row, pair.a.row)}
+    if found is None:
+        is_failure = pair.b.is_broken and pair.a.counted
+        verdict = "undecided" if not pair.problems else "fails" if is_failure else "not comparable"
+        untested = Reason("machines" if pair.is_confounded else "noise-unknown")
+        found = {"verdict": verdict, "reasons": pair.problems or [untested]}
+    reasons: Sequence[Reason] = found.pop("reasons", ())
+    name_a, name_b = name_sides(pair.a.cell, pair.b.cell)
     return CellComparison(
         label=pair.label,
         name_a=name_a,
@@ -320,14 +315,6 @@ def _describe_pair(pair: CellPair, found: dict[str, Any]) -> CellComparison:
         reason="; ".join(map(explain, reasons)),
         **fields | found,
     )
-
-
-def _explain_untested(pair: CellPair) -> dict[str, Any]:
-    """Return why there is no verdict on a ratio."""
-    if pair.problems:
-        is_failure = pair.b.is_broken and pair.a.counted
-        return {"verdict": "fails" if is_failure else "not comparable", "reasons": pair.problems}
-    return {"verdict": "undecided", "reasons": [Reason("machines" if pair.is_confounded else "noise-unknown")]}
 
 
 def _describe_verdict(test: RatioTest, judged: Judged) -> dict[str, Any]:
@@ -352,24 +339,23 @@ def _list_notes(pair: CellPair) -> list[str]:
     return notes
 
 
-def _describe_noise(tested: Sequence[CellPair], noises: Mapping[PoolKey, Noise | None]) -> list[NoiseDescription]:
+def _describe_noise(tested: Sequence[CellPair], noises: Mapping[PoolKey, Noise]) -> list[NoiseDescription]:
     """Return what identical runs differ by, of each kind of pairs; of pairs of the same runs only a given floor."""
     pools = dict.fromkeys(
         pool
         for pair in tested
         for pool in pair.pools
-        if (noise := noises[pool]) is not None and (not pair.is_same_run or noise.source == "given")
+        if pool in noises and (not pair.is_same_run or noises[pool].source == "given")
     )
     return [
         NoiseDescription(
-            device=device,
-            is_same_machine=is_same_machine,
-            is_shared=shares,
-            source=noise.source,
-            floor=math.expm1(noise.between_runs.log_floor),
-            run_ids=noise.run_ids,
-            num_cells=noise.num_cells,
+            device=pool[0],
+            is_same_machine=pool[1],
+            is_shared=pool[2],
+            source=noises[pool].source,
+            floor=math.expm1(noises[pool].between_runs.log_floor),
+            run_ids=noises[pool].run_ids,
+            num_cells=noises[pool].num_cells,
         )
-        for device, is_same_machine, shares in pools
-        if (noise := noises[device, is_same_machine, shares]) is not None
+        for pool in pools
     ]

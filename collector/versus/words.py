@@ -29,9 +29,7 @@ from collector.versus.question import (
     CompareDocument,
     EnvironmentDifference,
     ExitCode,
-    GroupComparison,
     JudgedRatio,
-    Metric,
     MetricDescription,
     NoiseDescription,
     Reason,
@@ -87,7 +85,7 @@ def explain(reason: Reason) -> str:
     return REASONS[reason.code].format(**reason.values)
 
 
-def name_verdicts(metric: Metric | MetricDescription, *, is_within_runs: bool) -> dict[str, str]:
+def name_verdicts(metric: MetricDescription, *, is_within_runs: bool) -> dict[str, str]:
     """Return the words for each verdict, in the order in which they are counted; of one run they are the report's."""
     return {
         "fails": "fails in B",
@@ -104,35 +102,27 @@ def name_verdict(verdict: str, document: CompareDocument) -> str:
     return name_verdicts(document.metric, is_within_runs=document.is_within_runs)[verdict]
 
 
-def conclude(
-    cells: Sequence[CellComparison],
-    together: Sequence[GroupComparison],
-    metric: Metric | MetricDescription,
-    *,
-    is_within_runs: bool,
-    fails_undecided: bool,
-) -> tuple[ExitCode, str]:
-    """Return the exit code, and what was found in a few sentences.
+def conclude(document: CompareDocument, *, fails_undecided: bool) -> tuple[ExitCode, str]:
+    """Return the exit code of a document without one, and what was found in a few sentences.
 
     1: B is worse, in a cell or over a group of cells, or a cell fails in B that A measured. 2: nothing was compared;
     or, if `fails_undecided`, nothing is worse and something is undecided. 0: otherwise. Of two runs the sentence says
     whether B is worse, of two sides of the same runs what B is. Undecided cells are named too: they are not the same.
     """
-    counts = Counter(str(cell.verdict) for cell in cells)
-    words = name_verdicts(metric, is_within_runs=is_within_runs)
+    cells, metric, counts = document.cells, document.metric, Counter(document.counts)
+    words = name_verdicts(metric, is_within_runs=document.is_within_runs)
+    number = count_things(len(cells), "cell")
     if len(cells) == counts["not comparable"]:
-        return 2, f"Nothing could be compared: of {count_things(len(cells), 'cell')} none is comparable."
-    groups = [group for group in together if group.verdict in ("worse", "better")]
+        return 2, f"Nothing could be compared: of {number} none is comparable."
+    groups = [group for group in document.together if group.verdict in ("worse", "better")]
     is_worse = counts["worse"] or counts["fails"] or any(group.verdict == "worse" for group in groups)
     code: ExitCode = 1 if is_worse else 2 if fails_undecided and counts["undecided"] else 0
     means = "".join(f"; {group.label} together are {words[group.verdict]}" for group in groups)
-    found = f"of {count_things(len(cells), 'cell')} {describe_counts(counts, words)}{means}."
+    found = f"of {number} {describe_counts(counts, words)}{means}."
     proof = f" {words['undecided'].capitalize()} is not the same." if counts["undecided"] else ""
-    if not is_within_runs:
-        return (
-            code,
-            f"B is worse: {found}" if is_worse else f"Nothing is shown to be {metric.worse} in B: {found}{proof}",
-        )
+    if not document.is_within_runs:
+        begin = "B is worse" if is_worse else f"Nothing is shown to be {metric.worse} in B"
+        return code, f"{begin}: {found}{'' if is_worse else proof}"
     names = {(cell.name_a, cell.name_b) for cell in cells}
     name_a, name_b = names.pop() if len(names) == 1 else ("A", "B")
     if len(cells) == 1:
@@ -178,7 +168,6 @@ def make_difference_table(document: CompareDocument) -> Table:
 
 
 def describe_no_difference(document: CompareDocument) -> str:
-    """Return why no difference of the environments is listed."""
     if document.environments_known:
         return "The environments of A and B do not differ in anything that was recorded."
     return "The environments of A and B cannot be compared: no repeat of one of them ended ok."
@@ -260,7 +249,6 @@ def list_group_lines(document: CompareDocument) -> Iterator[str]:
 
 
 def list_unpaired_lines(document: CompareDocument) -> Iterator[str]:
-    """Yield the cells without a partner."""
     for side, cells in (("A", document.only_in_a), ("B", document.only_in_b)):
         if cells:
             yield f"Only in {side}, {count_things(len(cells), 'cell')}:"

@@ -42,7 +42,7 @@ def test_tensorflow_is_compared_with_pytorch_on_the_same_workload_and_hardware(c
     assert (row["decision"], row["subject"], row["reference"]) == ("slower", "TensorFlow graph", "PyTorch eager")
     assert (row["mode_subject"], row["mode_reference"]) == ("graph", "eager")
     assert (row["framework_version_subject"], row["framework_version_reference"]) == ("2.21.0", "2.11.0")
-    assert row["note"] == "TensorFlow: 2 ok of 3 planned"
+    assert row["note"] == "TensorFlow graph: 2 ok of 3 planned"
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_cells_are_compared_that_differ_in_one_thing_and_in_how_long_was_measure
     ("of_tensorflow", "decision", "reason"),
     [
         (make_repeats(TF, 0.2, 0.2, environment=OTHER_CPU), "not compared", "the hardware differs"),
-        ([make_failed_result(TF, status="oom")], "not compared", "no ok repeat of TensorFlow"),
+        ([make_failed_result(TF, status="oom")], "not compared", "no ok repeat of TensorFlow eager"),
         ([make_result(TF, step_seconds=(0.9,) * 3)], "one repeat", None),
         (
             make_repeats(TF, 0.2, 0.2, validity=make_validity("throttled")),
             "left out",
-            "no repeat of TensorFlow was measured under sound conditions",
+            "no repeat of TensorFlow eager was measured under sound conditions",
         ),
         (make_repeats(TF, 0.2, 0.2, validity=make_validity("noisy")), "slower", None),
         (make_repeats(TF, 0.2, 0.2, validity=make_validity("not-steady")), "slower", None),

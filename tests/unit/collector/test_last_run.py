@@ -5,9 +5,9 @@ from pathlib import Path
 
 from bench.store import Store
 from collector.analysis import analyze_run
-from collector.last_run import compare_with_last
 from collector.report.page import make_page
 from collector.results.load import load_run
+from collector.versus.comparison import compare_with_last
 from two_runs import EVEN, INFER, TRAIN, compare_runs, put_run, scale
 
 

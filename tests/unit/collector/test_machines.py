@@ -78,7 +78,7 @@ def test_a_ratio_across_two_single_cards_is_named_so_and_has_the_repeats_interva
     over, under = [1.03, 1.04, 1.05], [1.0, 1.01, 1.02]
     collection = collect(*make_on(TENSORFLOW, "h1:b", *over), *make_on(PYTORCH, "h1:a", *under))
     (row,) = list_rows(compare_cells(summarize_cells(collection), FRAMEWORKS))
-    assert row["note"] == "across machines: TensorFlow on h1 GPU-b; PyTorch on h1 GPU-a"
+    assert row["note"] == "across machines: TensorFlow eager on h1 GPU-b; PyTorch eager on h1 GPU-a"
     bounds = stats.ttest_ind(np.log(over), np.log(under), equal_var=False).confidence_interval(0.95)
     assert (row["ratio_low"], row["ratio_high"]) == pytest.approx((math.exp(bounds.low), math.exp(bounds.high)))
     assert row["decision"] == "machines differ"

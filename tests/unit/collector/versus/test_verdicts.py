@@ -31,7 +31,7 @@ def make_test(
     *,
     freedom: float = 4,
     noise: Component = SILENT,
-    own: Component | None = None,
+    own: Component = NONE,
     floor: float = FLOOR,
     share: float = 1,
     shares: tuple[float, float] | None = (0.5, 0.5),
