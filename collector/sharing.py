@@ -118,6 +118,7 @@ READ_COLUMNS = (
     *("run_id", "cell_id", "repeat", "status", "verdict", "machine", "gpu_memory_peak_bytes", "window_samples_per_s"),
     *(*CELL_COLUMNS, *ENVIRONMENT_COLUMNS, *ENERGY_COLUMNS.values(), *MEMORY_COLUMN.values()),
 )
+COUNTS = ("num_environments", "num_planned", "num_ok", "num_sound", "num_counted")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,9 +126,7 @@ class CellGroup:
     """The repeats of one cell that ended ok in one environment; a cell without any has one group without rows."""
 
     row: Row
-    """READ_COLUMNS of one of its repeats."""
-    num_planned: int
-    num_environments: int
+    """READ_COLUMNS of one of its repeats, and COUNTS."""
     ok: Sequence[Row]
     sound: Sequence[Row]
     """Those whose conditions were not at fault."""
@@ -164,11 +163,10 @@ def list_groups(collection: Collection) -> list[CellGroup]:
                 (row, tenants.get((row["cell_id"], row["repeat"]), [row]), collection.steps.read_timed(row["place"]))
                 for row in sound or ok
             ]
+            counts = map(len, (by_environment, planned, ok, sound, sound or ok))
             groups.append(
                 CellGroup(
-                    row=cell,
-                    num_planned=len(planned),
-                    num_environments=len(by_environment),
+                    row=cell | dict(zip(COUNTS, counts, strict=True)),
                     ok=ok,
                     sound=sound,
                     counted=sound or ok,
@@ -356,7 +354,7 @@ SHARING_COLUMNS: Columns = {
     **{"run_id": "str", "cell_id": "str"},
     **CELL_COLUMNS,
     **{name: ENVIRONMENT_COLUMNS[name] for name in ("environment_id", "hardware_id", "gpu_name")},
-    **dict.fromkeys(("num_environments", "num_planned", "num_ok", "num_sound", "num_counted"), "int64"),
+    **dict.fromkeys(COUNTS, "int64"),
     **{"role": "str", "num_role_tenants": "int64", "alone_cell_id": "str"},
     **_with_interval("tenant_samples_per_s", "role_samples_per_s", "alone_samples_per_s"),
     **_with_interval("slowdown", "slowest_slowdown"),
@@ -417,15 +415,10 @@ def tabulate_sharing(collection: Collection) -> pd.DataFrame:
 
 
 def _describe(group: CellGroup, role: Role, found: CellGroup | str) -> Row:
-    names = ("run_id", "cell_id", *CELL_COLUMNS, *ENVIRONMENT_COLUMNS)
+    names = ("run_id", "cell_id", *CELL_COLUMNS, *ENVIRONMENT_COLUMNS, *COUNTS)
     alone, number = found if isinstance(found, CellGroup) else None, int(group.row["tenants"])
     of_role = number if len(group.figures) == 1 else 1 if role == "cell" else number - 1
     return {name: group.row[name] for name in names} | {
-        "num_environments": group.num_environments,
-        "num_planned": group.num_planned,
-        "num_ok": len(group.ok),
-        "num_sound": len(group.sound),
-        "num_counted": len(group.counted),
         "role": role,
         "num_role_tenants": of_role,
         "alone_cell_id": alone.row["cell_id"] if alone else None,

@@ -23,6 +23,8 @@ from bench.schema import MAX_AMOUNT, SMALLEST_POSITIVE
 
 FloatArray = npt.NDArray[np.float64]
 Item = TypeVar("Item")
+Variance = tuple[float, float]
+"""A variance of logs with its degrees of freedom."""
 
 CONFIDENCE = 0.95
 # Log of the widest factor of an interval: any ratio of two times that a document can hold lies within it.
@@ -183,10 +185,17 @@ def combine_estimates(center: float, parts: Sequence[tuple[Estimate, float]]) ->
     ]
     if len(known) < len(parts):
         return Estimate(center=center, log_standard_error=None, degrees_of_freedom=None)
-    variance = sum(squared for squared, _ in known)
-    # As shares of the variance, which cannot overflow or vanish when they are squared.
-    freedom = 1 / sum((squared / variance) ** 2 / freedom for squared, freedom in known)
+    variance, freedom = add_variances(*known)
     return Estimate(center=center, log_standard_error=math.sqrt(variance), degrees_of_freedom=freedom)
+
+
+def add_variances(*parts: Variance) -> Variance:
+    """Return the sum of independent variances, with Welch and Satterthwaite's degrees of freedom."""
+    total = sum(variance for variance, _ in parts)
+    if not total:
+        return 0.0, sum(freedom for _, freedom in parts)
+    # As shares of the sum, which cannot overflow or vanish when they are squared.
+    return total, 1 / sum((variance / total) ** 2 / freedom for variance, freedom in parts if freedom)
 
 
 def _pool_variances(estimates: Sequence[Estimate]) -> float:
@@ -227,6 +236,9 @@ def invert_estimate(estimate: Estimate) -> Estimate:
     return replace(estimate, center=1 / estimate.center)
 
 
+Direction = Literal["above", "below", "same", "undecided"]
+
+
 class Floor(NamedTuple):
     """What a difference has to exceed to mean anything."""
 
@@ -238,7 +250,7 @@ class Floor(NamedTuple):
 class Judged(NamedTuple):
     """What is known of one ratio of several."""
 
-    verdict: Literal["above", "below", "same", "undecided"]
+    verdict: Direction
     """Whether the ratio is shown to differ from 1, and to which side, or to lie within the floor."""
     joint_low: float
     """The interval that holds together with those of the others."""
@@ -256,7 +268,7 @@ class Judged(NamedTuple):
 def judge_together(ratios: Sequence[Estimate], floors: Sequence[Floor] = ()) -> list[Judged]:
     """Return what is known of each of a family of ratios, all with a standard error; `floors`: of each, if any has one.
 
-    The one judge of the tool: tables, `compare` and simulations take their verdicts from here.
+    Tables and `compare` have their verdicts from here.
     """
     judged, number = [], len(ratios)
     for ratio, floor in zip(ratios, floors or [Floor()] * number, strict=True):
@@ -264,7 +276,7 @@ def judge_together(ratios: Sequence[Estimate], floors: Sequence[Floor] = ()) -> 
         assert interval is not None
         assert p_value is not None
         distance, within = math.log(ratio.center), floor.alone and floor.alone.interval
-        verdict: Literal["above", "below", "same", "undecided"] = "undecided"
+        verdict: Direction = "undecided"
         if ratio.excludes_one(number) and abs(distance) > floor.log_ratio:
             verdict = "above" if distance > 0 else "below"
         elif within and all(abs(math.log(end)) <= floor.log_ratio for end in within):
@@ -344,11 +356,9 @@ class RepeatVariances:
     one: float
     other: float
 
-    def expect_variance(self, number: int) -> tuple[float, float]:
-        """Return the variance of the log ratio of `number` repeats a side, and Welch's degrees of freedom."""
-        total = self.one + self.other
-        shares = (self.one / total, self.other / total)
-        return total / number, (number - 1) / sum(share**2 for share in shares)
+    def expect_variance(self, number: int) -> Variance:
+        """Return the variance of the log ratio of `number` repeats a side."""
+        return add_variances((self.one / number, number - 1), (self.other / number, number - 1))
 
 
 def measure_variance(estimate: Estimate, num_repeats: int) -> float | None:

@@ -6,8 +6,8 @@ none has, as TensorFlow against JAX, are judged together. So a program that was 
 faster than another where that remains among all pairs of a family.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -403,54 +403,50 @@ def rank_programs(analysis: Analysis) -> list[Ranking]:
         for own in groups
         if len({(row["framework"], row["mode"]) for row in own}) > 1
     ]
-    judged = _list_judged(analysis, (FRAMEWORKS, MODES))
-    judged |= _judge_others(works, judged)
+    told = _list_judged(analysis, (FRAMEWORKS, MODES))
+    others = {
+        pair: estimate_pair(slower, faster)
+        for own in works
+        for faster, slower in combinations(own, 2)
+        if (pair := _name_pair(faster, slower)) not in told
+    }
+    judged = judge_together([*others.values()])
+    told |= {pair: (ratio, one.is_different) for (pair, ratio), one in zip(others.items(), judged, strict=True)}
     return [
-        Ranking(work=name, programs=tuple(own), behind=tuple(judged[_name_pair(own[0], row)] for row in own[1:]))
+        Ranking(work=name, programs=tuple(own), behind=tuple(told[_name_pair(own[0], row)] for row in own[1:]))
         for name, own in zip(_name_works(works), works, strict=True)
     ]
 
 
 def list_cheapest(analysis: Analysis) -> list[Cheapest]:
-    """Return the cheapest cell of each work, in the order of the plan; none without prices."""
-    priced = _list_priced(analysis)
-    works: dict[tuple[str, ...], list[Priced]] = {}
-    for one in priced:
-        work = tuple("" if pd.isna(one.row[name]) else str(one.row[name]) for name in PRICED_WORK_COLUMNS)
-        works.setdefault(work, []).append(one)
-    verdicts = _list_judged(analysis, (FRAMEWORKS, MODES, PRECISIONS))
-    return [_find_cheapest(cells, verdicts, len(priced)) for cells in works.values()]
-
-
-def _find_cheapest(cells: Sequence[Priced], verdicts: Mapping[frozenset[Key], Told], number: int) -> Cheapest:
-    """Return the cheapest of the cells of a work, which are among `number` that have a cost.
+    """Return the cheapest cell of each work, in the order of the plan; none without prices.
 
     A cell at the same price an hour of which a table says how its time compares is told from the cheapest by that
     verdict: one pair has one verdict. Any other is, where its interval begins above the cheapest one's end.
     """
-    first, *others = sorted(cells, key=lambda one: one.cost.center)
-
-    def is_told(other: Priced) -> bool:
-        pair = _name_pair(first.row, other.row)
-        if pair in verdicts and other.offer.price_per_hour == first.offer.price_per_hour:
-            return verdicts[pair][1]
-        own, theirs = (one.cost.find_joint_interval(number) for one in (first, other))
-        return own is not None and theirs is not None and own[1] < theirs[0]
-
-    return Cheapest(first=first, tied=tuple(one for one in others if not is_told(one)))
-
-
-def _list_priced(analysis: Analysis) -> list[Priced]:
-    """Return each sound row of the summary with an interval and a price, with its cheapest offer."""
     cells = () if analysis.costs is None else analysis.costs.cells
     offers = {(cell.cell_id, cell.label): cell.offers[0] for cell in cells if cell.offers}
-    priced = []
+    works: defaultdict[tuple[str, ...], list[Priced]] = defaultdict(list)
     for row in list_rows(_select_sound(analysis.summary)):
         if offer := offers.get((row["cell_id"], row["label"])):
             hours = THOUSAND / row["batch_size"] / SECONDS_PER_HOUR
             cost = scale_estimate(read_estimate(row), hours * offer.price_per_hour)
-            priced.append(Priced(row=row, cost=cost, offer=offer))
-    return priced
+            work = tuple("" if pd.isna(row[name]) else str(row[name]) for name in PRICED_WORK_COLUMNS)
+            works[work].append(Priced(row=row, cost=cost, offer=offer))
+    number = sum(map(len, works.values()))
+    judged = _list_judged(analysis, (FRAMEWORKS, MODES, PRECISIONS))
+
+    def is_told(first: Priced, other: Priced) -> bool:
+        pair = _name_pair(first.row, other.row)
+        if pair in judged and other.offer.price_per_hour == first.offer.price_per_hour:
+            return judged[pair][1]
+        own, theirs = (one.cost.find_joint_interval(number) for one in (first, other))
+        return own is not None and theirs is not None and own[1] < theirs[0]
+
+    ranked = (sorted(own, key=lambda one: one.cost.center) for own in works.values())
+    return [
+        Cheapest(first=first, tied=tuple(one for one in others if not is_told(first, one))) for first, *others in ranked
+    ]
 
 
 def _select_sound(summary: pd.DataFrame) -> pd.DataFrame:
@@ -466,18 +462,6 @@ def _list_judged(analysis: Analysis, comparisons: Iterable[Comparison]) -> dict[
             sides = frozenset((str(row[f"cell_id_{side}"]), str(row[f"environment_id_{side}"])) for side in SIDES)
             found[sides] = _read_longer(row), row["decision"] in ("slower", "faster")
     return found
-
-
-def _judge_others(works: Iterable[list[Row]], known: Mapping[frozenset[Key], Told]) -> dict[frozenset[Key], Told]:
-    """Return what is known of every two programs of a kind of work that no table has, judged together."""
-    ratios = {
-        pair: estimate_pair(slower, faster)
-        for own in works
-        for faster, slower in combinations(own, 2)
-        if (pair := _name_pair(faster, slower)) not in known
-    }
-    judged = zip(ratios.items(), judge_together([*ratios.values()]), strict=True)
-    return {pair: (ratio, one.is_different) for (pair, ratio), one in judged}
 
 
 def _name_pair(*rows: Row) -> frozenset[Key]:

@@ -30,6 +30,8 @@ from collector.statistics import (
     CONFIDENCE,
     Estimate,
     Measured,
+    Variance,
+    add_variances,
     combine_estimates,
     compute_geometric_mean,
     divide,
@@ -243,8 +245,6 @@ def describe_other_values(pairing: Pairing, free: Set[str]) -> str:
 
 
 def label_cells(cells: Sequence[Rows]) -> list[str]:
-    if not cells:
-        return []
     return [str(label) for label in add_labels(make_frame([rows[0] for rows in cells], CELL_COLUMNS))["label"]]
 
 
@@ -275,8 +275,6 @@ show it: as in docs/statistics.md, "Machines", for two cards of one model."""
 TWO_SIDED_QUANTILE = float(special.ndtri((1 + CONFIDENCE) / 2))
 RunKind = tuple[str, str, str | None]
 """cell_id, environment_id, revision: what is equal for identical runs."""
-Variance = tuple[float, float]
-"""A variance of logs with its degrees of freedom."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -400,14 +398,14 @@ def list_differences(estimates: Iterable[RunEstimate]) -> list[RunDifference]:
     for found in kinds.values():
         for before, after in pairwise(sorted(found, key=lambda one: (one.started_at, one.run_id))):
             known = [one.estimate for one in (before, after)]
-            repeats = [((one.log_standard_error or 0.0) ** 2, one.degrees_of_freedom or 1.0) for one in known]
+            repeats = (((one.log_standard_error or 0.0) ** 2, one.degrees_of_freedom or 1.0) for one in known)
             differences.append(
                 RunDifference(
                     pool=(before.device, before.machines == after.machines, before.is_shared),
                     runs=(before.run_id, after.run_id),
                     cell_id=before.cell_id,
                     log_difference=math.log(after.estimate.center / before.estimate.center),
-                    repeats=(sum(variance for variance, _ in repeats), _combine(*repeats)),
+                    repeats=add_variances(*repeats),
                 )
             )
     return differences
@@ -436,7 +434,7 @@ def estimate_noise(differences: Sequence[RunDifference]) -> Noise:
     repeats = _average_repeats(differences)
     between = Component(
         log_variance=shared + own * (1 - share),
-        degrees_of_freedom=_combine((shared, shared_freedom), (own * (1 - share), num_spreads)),
+        degrees_of_freedom=max(1.0, add_variances((shared, shared_freedom), (own * (1 - share), num_spreads))[1]),
         repeats=repeats,
     )
     return Noise(
@@ -475,21 +473,13 @@ def _make_known(source: Source, variance: float) -> Noise:
 
 
 def _average_repeats(differences: Sequence[RunDifference]) -> Variance:
-    parts = [one.repeats for one in differences]
-    return sum(variance for variance, _ in parts) / len(parts), _combine(*parts)
+    total, freedom = add_variances(*(one.repeats for one in differences))
+    return total / len(differences), max(1.0, freedom)
 
 
 def _count_freedom(num_differences: int) -> float:
     """Return the degrees of freedom of the mean square of successive differences, which share a run."""
     return 2 * num_differences**2 / (3 * num_differences - 1)
-
-
-def _combine(*parts: Variance) -> float:
-    """Return Satterthwaite's degrees of freedom of a sum of variances; 1 at least."""
-    total = sum(variance for variance, _ in parts)
-    if not total:
-        return max(1.0, sum(freedom for _, freedom in parts))
-    return max(1.0, 1 / sum((variance / total) ** 2 / freedom for variance, freedom in parts if freedom))
 
 
 @dataclass(frozen=True, kw_only=True)
