@@ -52,17 +52,18 @@ def describe_longer(ratio: Estimate) -> str:
     return f"{format_ratio(ratio.center)} times as long"
 
 
-def quote_longer(ratio: Estimate, num_intervals: int) -> str:
-    """Return the interval of a ratio of times above 1, one of so many together: `4.0 to 22.1 %`, `2.91 to 3.40 times`.
+def quote_longer(ratio: float, low: float, high: float) -> str:
+    """Return the interval of a ratio of times, of the slower over the faster: `4.0 to 22.1 %`, `2.91 to 3.40 times`.
 
     Empty without an interval, and of equal times.
     """
-    interval = ratio.find_joint_interval(num_intervals)
-    if interval is None or ratio.center <= 1:
+    if pd.isna(low) or ratio == 1:
         return ""
-    if ratio.center < TWICE:
-        return f"{' to '.join(format_percent(end - 1) for end in interval)} %"
-    return f"{format_ratios(*interval)} times"
+    if ratio < 1:
+        ratio, low, high = 1 / ratio, 1 / high, 1 / low
+    if ratio < TWICE:
+        return f"{format_percent(low - 1)} to {format_percent(high - 1)} %"
+    return f"{format_ratios(low, high)} times"
 
 
 def judge_rows(rows: Sequence[Row], above: str, below: str) -> list[Row]:
@@ -77,10 +78,6 @@ def judge_rows(rows: Sequence[Row], above: str, below: str) -> list[Row]:
     for row, one in zip(tested, judge_together([row["estimate"] for row in tested]), strict=True):
         row |= one._asdict() | {"decision": words.get(one.verdict, UNDECIDED)}
     return judged
-
-
-def count_tested(pairs: pd.DataFrame) -> int:
-    return int(pairs["p_value"].notna().sum())
 
 
 def take_joint_intervals(pairs: pd.DataFrame) -> pd.DataFrame:

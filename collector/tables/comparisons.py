@@ -33,9 +33,9 @@ from collector.ratio_words import (
     NO_DIFFERENCE,
     UNDECIDED,
     count_differences,
-    count_tested,
     describe_longer,
     quote_longer,
+    take_joint_intervals,
 )
 from collector.results.cell_repeats import read_estimate
 from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Row, list_rows, select_alone
@@ -68,7 +68,6 @@ from collector.units import (
 
 INTERVAL_TITLE = "95 % interval"
 """The interval that holds together with those of all ratios that it was judged with: the one beside a verdict."""
-ESTIMATE_COLUMNS = ("ratio", "log_standard_error", "degrees_of_freedom", "p_value")
 
 
 CAPTIONS: Mapping[str, str] = {
@@ -95,7 +94,6 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table:
     rows = pairs[pairs["decision"] != "left out"]
     hardware = _hardware_columns(comparison)
     constants = {column.title: text for column in hardware if (text := _name_constant(column, rows))}
-    num_tested = count_tested(pairs)
     columns = [
         text_column("workload", "workload"),
         Column(title="sides", sources=("subject", "reference"), format="{} / {}".format),
@@ -109,8 +107,8 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table:
     collection = analysis.collection
     settings = _describe_settings(comparison, list_rows(rows), collection.environments)
     remarks = [count_differences(rows), *said_once, describe_libraries(rows, collection), settings]
-    listed = list_rows(rows[[*ESTIMATE_COLUMNS, "subject", "reference", "decision", "reason"]])
-    intervals = [_quote_interval(row, num_tested) for row in listed]
+    listed = list_rows(take_joint_intervals(rows))
+    intervals = [quote_longer(row["ratio"], row["ratio_low"], row["ratio_high"]) or NOT_THERE for row in listed]
     verdicts = [_describe_verdict(row, comparison) for row in listed]
     shown = rows.assign(workload=label_shared(rows), interval=intervals, verdict=verdicts)
     return make_table(CAPTIONS[comparison.name], columns, shown, remark=" ".join(filter(None, remarks)))
@@ -151,16 +149,6 @@ def _read_longer(pair: Row) -> Estimate:
     """Return the time of the slower side over that of the other."""
     ratio = read_estimate(pair, center="ratio")
     return ratio if ratio.center >= 1 else invert_estimate(ratio)
-
-
-def _quote_interval(pair: Row, num_tested: int) -> str:
-    """Return how much longer the slower side takes, from and to, in the direction of the verdict.
-
-    Of a tested ratio together with the others of its table; of one that was not tested by itself.
-    """
-    if pd.isna(pair["log_standard_error"]):
-        return NOT_THERE
-    return quote_longer(_read_longer(pair), 1 if pd.isna(pair["p_value"]) else num_tested) or NOT_THERE
 
 
 def _describe_settings(comparison: Comparison, pairs: list[Row], environments: Mapping[str, Environment]) -> str:
