@@ -77,6 +77,7 @@ SLOW_MODULES = {
     "unit/runner/local/test_virtual_environments.py": "installs packages into virtual environments",
     "unit/runner/commands/test_probe.py": "starts a process per batch size that is tried",
 }
+BUCKETS = [f"test-{number}" for number in range(500)]
 # What the shell that starts the tests, or CI, says about its terminal: tests set what they are about.
 TERMINAL_VARIABLES = ("CI", "COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "LINES", "NO_COLOR", "TERMINAL_WIDTH")
 for variable in TERMINAL_VARIABLES:
@@ -150,16 +151,27 @@ def interpreters() -> dict[Framework, Path]:
     return install_environments(print)
 
 
+@pytest.fixture(scope="session")
+def shared_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[S3Server, Iterator[str]]]:
+    """The one server of all tests of a worker, which starts with the first, and its empty buckets.
+
+    They are there from the start: it remembers what lies in a folder.
+    """
+    server = S3Server(root=tmp_path_factory.mktemp("s3") / "root")
+    for bucket in BUCKETS:
+        (server.root / bucket).mkdir(parents=True)
+    yield server, iter(BUCKETS)
+    server.stop()
+
+
 @pytest.fixture
-def s3_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+def s3_server(shared_s3: tuple[S3Server, Iterator[str]], monkeypatch: pytest.MonkeyPatch) -> S3Server:
     """A running S3 server with an empty bucket; the environment, also of child processes, leads to it."""
-    server = S3Server(root=tmp_path / "s3" / "root")
+    server, buckets = shared_s3
+    server.bucket = next(buckets)
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3", "AWS_REGION"):
         monkeypatch.delenv(name, raising=False)
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
+    server.start()
+    return server

@@ -73,25 +73,16 @@ class S3Server:
         }
 
     def start(self) -> None:
-        """Start the server and return when it listens."""
+        """Start the server unless it runs, and return when it listens."""
+        if self.process is not None:
+            return
         (self.root / self.bucket).mkdir(parents=True, exist_ok=True)
         rclone = Path(sys.executable).parent / "rclone"
         address = f"{self.host}:{self.port}"
         keys = f"{self.access_key},{self.secret_key}"
-        command: list[str | Path] = [
-            rclone,
-            "serve",
-            "s3",
-            "--config",
-            "",
-            "--addr",
-            address,
-            "--auth-key",
-            keys,
-            self.root,
-        ]
+        flags = ["--config", "", "--addr", address, "--auth-key", keys]
         with (self.root.parent / "rclone.log").open("ab") as log:
-            self.process = start_child(command, stdout=log, stderr=log)
+            self.process = start_child([rclone, "serve", "s3", *flags, self.root], stdout=log, stderr=log)
         deadline = time.monotonic() + START_DEADLINE_SECONDS
         while not self.is_listening():
             assert self.process.poll() is None, (self.root.parent / "rclone.log").read_text()
