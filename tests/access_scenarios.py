@@ -22,10 +22,7 @@ def make_choice(
     """Return GPUs that are bought and always there, or rented ones; `kind` says more about theirs, `given` all else."""
     way = way or Buy(price=1.0, lifetime_years=1.0)
     alternative = Alternative(
-        kind="T4",
-        gpus=num_gpus,
-        buy=way if isinstance(way, Buy) else None,
-        rent=way if isinstance(way, Rent) else None,
+        kind="T4", gpus=num_gpus, buy=way if isinstance(way, Buy) else None, rent=way if isinstance(way, Rent) else None
     )
     defaults: dict[str, Any] = {"job_hours_on": "T4", "weeks": 5, "warm_up_weeks": 1}
     scenario = Scenario(

@@ -171,10 +171,7 @@ def make_phases(step_seconds: Sequence[float], warmup_step_seconds: Sequence[flo
 
 
 make_memory: Callable[..., Memory] = partial(
-    Memory,
-    peak_rss_bytes=2**30,
-    peak_memory_allocated_bytes=None,
-    peak_memory_reserved_bytes=None,
+    Memory, peak_rss_bytes=2**30, peak_memory_allocated_bytes=None, peak_memory_reserved_bytes=None
 )
 """A process that peaked at 1 GiB and has no GPU allocator."""
 

@@ -9,9 +9,7 @@ from bench.registry import FRAMEWORKS
 from bench.schema import Cell, PlannedCell
 from factories import make_cell
 from runner.kubernetes.names import JobKey
-from runner.kubernetes.rendering import (
-    JobRenderer,
-)
+from runner.kubernetes.rendering import JobRenderer
 from runner.profiles import BUILTIN_PROFILES
 from runner.profiles.loading import load_profile
 from runner.profiles.model import Gpus, NodeRequirement, Pool, Profile, Toleration, Volume

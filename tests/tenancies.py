@@ -13,12 +13,7 @@ NAMESPACE = "time:[4026531834]"
 
 def make_place(tenant: int = 0, **overrides: Any) -> TenantPlace:
     """Return a process on a machine's CPU; its number follows from the tenant."""
-    fields: dict[str, Any] = {
-        "boot_id": BOOT_ID,
-        "time_namespace": NAMESPACE,
-        "device": None,
-        "pids": (1000 + tenant,),
-    }
+    fields: dict[str, Any] = {"boot_id": BOOT_ID, "time_namespace": NAMESPACE, "device": None, "pids": (1000 + tenant,)}
     return TenantPlace(**(fields | overrides))
 
 
@@ -32,10 +27,7 @@ def make_window(start_seconds: float = 100.0, seconds: float = 0.3, **overrides:
 def make_record(tenant: int = 0, *, step_seconds: Sequence[float] = (0.1, 0.1, 0.1), **overrides: Any) -> TenantRecord:
     """Return the record of a tenant whose steps filled the window from its start on."""
     samples = Samples(
-        warmup_step_seconds=(0.2, 0.1),
-        step_seconds=tuple(step_seconds),
-        reached_steady=True,
-        summarized_by="mean",
+        warmup_step_seconds=(0.2, 0.1), step_seconds=tuple(step_seconds), reached_steady=True, summarized_by="mean"
     )
     fields: dict[str, Any] = {
         "tenant": tenant,

@@ -91,10 +91,7 @@ def test_with_a_deadline_a_job_that_no_node_takes_is_created_again_until_one_doe
 
 
 def test_a_runner_reads_lists_by_the_page_and_no_pod_that_has_succeeded(
-    make_setup: MakeSetup,
-    start_kubelet: StartKubelet,
-    faulty: FaultyServer,
-    connect_through: ConnectThrough,
+    make_setup: MakeSetup, start_kubelet: StartKubelet, faulty: FaultyServer, connect_through: ConnectThrough
 ) -> None:
     kubelet = start_kubelet(num_nodes=1)
     setup = make_setup(make_cells(2))

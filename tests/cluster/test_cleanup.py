@@ -138,11 +138,7 @@ def test_status_tells_what_runs_and_why_the_rest_waits(
     setup = make_setup(make_cells(3))
     large = make_profile(namespace)
     pool = large.pools["cpu"].model_copy(update={"cpus": 64})
-    setup_large = make_setup(
-        make_cells(2),
-        profile=large.model_copy(update={"pools": {"cpu": pool}}),
-        run_id="large",
-    )
+    setup_large = make_setup(make_cells(2), profile=large.model_copy(update={"pools": {"cpu": pool}}), run_id="large")
     queued = make_setup(make_cells(2), run_id="queued", queue="team")
     for started in (setup, setup_large, queued):
         started.submit()

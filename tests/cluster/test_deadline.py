@@ -66,10 +66,7 @@ def test_what_has_not_ended_is_deleted_and_nothing_comes_after_it(
 
 
 def test_what_had_ended_has_its_record_before_the_report_is_made(
-    make_setup: MakeSetup,
-    connection: Connection,
-    start_kubelet: StartKubelet,
-    monkeypatch: pytest.MonkeyPatch,
+    make_setup: MakeSetup, connection: Connection, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Time is up while the logs of two cells are still asked for, which no kubelet hands out here."""
     monkeypatch.setattr(recording, "LOG_PATIENCE_SECONDS", 3.0)

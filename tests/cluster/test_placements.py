@@ -7,13 +7,7 @@ from runs import MakeSetup, Setup, StartKubelet, make_cells
 from users import connect_as_runner
 
 from bench.schema import Placement, read_placement
-from bench.store import (
-    parse_placement_key,
-    parse_result_key,
-    placement_key,
-    placements_prefix,
-    results_prefix,
-)
+from bench.store import parse_placement_key, parse_result_key, placement_key, placements_prefix, results_prefix
 from control_plane import ControlPlane
 from fake_kubelet import IMAGE_ID
 from runner.kubernetes.connection import Connection
@@ -33,11 +27,7 @@ def read_placements(setup: Setup) -> dict[str, Placement]:
     for key in setup.store.list_keys(placements_prefix(setup.run.run_id)):
         placement, parts = read_placement(setup.store.get(key)), parse_placement_key(key)
         assert parts is not None
-        assert (parts.cell_id, parts.repeat, parts.attempt) == (
-            placement.cell_id,
-            placement.repeat,
-            placement.attempt,
-        )
+        assert (parts.cell_id, parts.repeat, parts.attempt) == (placement.cell_id, placement.repeat, placement.attempt)
         found[placement.attempt] = placement
     return found
 

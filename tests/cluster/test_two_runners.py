@@ -23,11 +23,7 @@ def make_twins(connection: Connection, namespace: str, store: Store, number: int
 
 
 def test_two_runners_share_a_run(
-    connection: Connection,
-    other_connection: Connection,
-    namespace: str,
-    store: Store,
-    start_kubelet: StartKubelet,
+    connection: Connection, other_connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
 ) -> None:
     def decide(pod: Pod) -> str:
         return "crash" if '"seed":3' in str(pod["spec"]) else "ok"

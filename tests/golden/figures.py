@@ -8,6 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from collector.batches import fit_lines
 from collector.doubts import list_doubts
 from collector.forecast.fit import fit_forecast
 from collector.forecast.series import load_series
+from collector.results.collection import Collection
 from collector.results.load import load_run, load_runs
 from collector.results.summary import summarize_collections
 from collector.tables.comparisons import list_cheapest, rank_programs
@@ -70,9 +72,14 @@ def name_file(store: Path, run_id: str) -> str:
     return f"{store.name}--{run_id}.csv"
 
 
+@cache
+def load(store: Path, run_id: str) -> Collection:
+    return load_run(Store.open(store.resolve().as_uri()), run_id)
+
+
 def compute_figures(store: Path, run_id: str) -> dict[str, Rows]:
     """Return the rows of each table of a run; the names of their columns differ between tables."""
-    collection = load_run(Store.open(store.resolve().as_uri()), run_id)
+    collection = load(store, run_id)
     analysis = analyze_run(collection, prices=load_prices(None))
     claims = evaluate_claims(gather_context(analysis.summary))
     return {

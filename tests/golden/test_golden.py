@@ -7,8 +7,6 @@ import figures
 import pytest
 
 from bench.schema import Cell
-from bench.store import Store
-from collector.results.load import load_run
 
 RUNS = figures.list_runs()
 NUM_RUNS, NUM_DOCUMENTS = 25 + 5, 584
@@ -49,5 +47,4 @@ def test_every_published_document_counts_and_keeps_its_cell_id() -> None:
         document = json.loads(path.read_bytes())
         assert Cell.model_validate_json(json.dumps(document["cell"])).cell_id == document["cell_id"] == path.parent.name
     for store, run_id in published:
-        collection = load_run(Store.open(store.resolve().as_uri()), run_id)
-        assert collection.skipped == ()
+        assert figures.load(store, run_id).skipped == ()

@@ -1,6 +1,8 @@
 """Alarms reach webhooks once, and what is secret of them reaches nobody."""
 
+import copy
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,9 +38,20 @@ def suspect_regression(nights: SimulatedNights) -> str:
     return suspicion.confirmation_run_id
 
 
-def confirm_regression(nights: SimulatedNights) -> NightReport:
+@pytest.fixture(scope="module")
+def confirmed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, NightReport]:
+    """A store with a confirmed regression, which no test changes, and what is said of it."""
+    folder = tmp_path_factory.mktemp("confirmed")
+    nights = SimulatedNights(store=Store.open(f"file://{folder}"))
     nights.put_confirmation(suspect_regression(nights), [SLOWED], factors={SLOWED.cell_id: 1.9})
-    return look(nights.store)
+    return folder, look(nights.store)
+
+
+@pytest.fixture
+def report(confirmed: tuple[Path, NightReport], tmp_path: Path) -> NightReport:
+    """What is said of a confirmed regression, which `nights` has."""
+    shutil.copytree(confirmed[0], tmp_path / "store")
+    return copy.deepcopy(confirmed[1])
 
 
 def test_a_regression_is_sent_once_to_each_webhook_and_not_while_it_waits(
@@ -64,9 +77,8 @@ def test_a_regression_is_sent_once_to_each_webhook_and_not_while_it_waits(
 
 
 def test_an_alarm_whose_mark_was_lost_is_sent_again_with_the_same_id(
-    nights: SimulatedNights, receiver: Receiver
+    nights: SimulatedNights, report: NightReport, receiver: Receiver
 ) -> None:
-    report = confirm_regression(nights)
     found = parse_webhooks(["json:HOOK"], {"HOOK": receiver.url})
 
     send_alarms(nights.store, report, found)
@@ -78,11 +90,10 @@ def test_an_alarm_whose_mark_was_lost_is_sent_again_with_the_same_id(
 
 @pytest.mark.parametrize(("statuses", "num_sent"), [([500, 503], 3), ([500, 500, 500], 3), ([404], 1), ([302], 1)])
 def test_a_server_that_fails_is_tried_again_and_one_that_refuses_is_not(
-    nights: SimulatedNights, receiver: Receiver, statuses: list[int], num_sent: int
+    nights: SimulatedNights, report: NightReport, receiver: Receiver, statuses: list[int], num_sent: int
 ) -> None:
     is_taken = len(statuses) == 2
     receiver.statuses = list(statuses)
-    report = confirm_regression(nights)
 
     (line,) = send_alarms(nights.store, report, parse_webhooks(["json:HOOK"], {"HOOK": receiver.url}))
 
@@ -92,9 +103,8 @@ def test_a_server_that_fails_is_tried_again_and_one_that_refuses_is_not(
 
 
 def test_a_url_is_in_no_message_no_log_and_no_document(
-    nights: SimulatedNights, receiver: Receiver, caplog: pytest.LogCaptureFixture
+    nights: SimulatedNights, report: NightReport, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    report = confirm_regression(nights)
     away = parse_webhooks(["slack:AWAY"], {"AWAY": "http://127.0.0.1:9/secret-path"})
     found = [*parse_webhooks(["json:HOOK"], {"HOOK": receiver.url}), *away]
 

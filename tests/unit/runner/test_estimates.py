@@ -110,10 +110,7 @@ def make_price(per_hour: float) -> PoolPrice:
 def test_what_repeats_cost_stands_beside_their_time_and_is_summed_where_all_have_a_price() -> None:
     """Two of 0.1 h, and three of 0.2 h."""
     repeats = [*make_repeats(CPU, 2, 3600), *make_repeats(GPU, 3, 7200)]
-    durations = {
-        CPU.cell_id: Duration(seconds=360.0, is_own=True),
-        GPU.cell_id: Duration(seconds=720.0, is_own=True),
-    }
+    durations = {CPU.cell_id: Duration(seconds=360.0, is_own=True), GPU.cell_id: Duration(seconds=720.0, is_own=True)}
     prices: dict[Device, PoolPrice] = {"cpu": make_price(0.5), "gpu": make_price(2.0)}
     lines = list(describe_estimates(estimate_repeats(repeats, durations, prices), max_cost=1.0))
     assert lines[1:] == [
@@ -140,10 +137,7 @@ def test_a_machine_type_goes_before_the_profile() -> None:
     found = find_pool_prices(load_profile(cpu=0.4, gpu=0.6), {"gpu": "n1-standard-4"}, None)
     assert (found["cpu"].per_hour, found["cpu"].source) == (0.4, "profile gke")
     # The row with the T4, not that of the bare machine.
-    assert (found["gpu"].per_hour, found["gpu"].source) == (
-        0.539999,
-        "GKE us-central1 n1-standard-4 (T4), 2026-11-22",
-    )
+    assert (found["gpu"].per_hour, found["gpu"].source) == (0.539999, "GKE us-central1 n1-standard-4 (T4), 2026-11-22")
     assert find_pool_prices(load_profile(gpu=0.6), {}, None).keys() == {"gpu"}
     assert find_pool_prices(None, {"cpu": "n1-standard-4"}, None)["cpu"].per_hour == 0.189999
 

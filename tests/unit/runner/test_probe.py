@@ -7,14 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from factories import make_cell, make_failed_result, make_gpu_use, make_memory, make_result
-from runner.probe import (
-    BatchSearch,
-    Trial,
-    TrialOutcome,
-    name_outcome,
-    read_memory,
-    search_largest_batch,
-)
+from runner.probe import BatchSearch, Trial, TrialOutcome, name_outcome, read_memory, search_largest_batch
 
 
 def make_trial(batch_size: int, outcome: TrialOutcome) -> Trial:

@@ -19,15 +19,7 @@ from factories import make_validity, put_documents
 from runner.retention import RunPlan, plan_removal, remove_raw_results
 from runner.runs import Retries
 from s3_server import S3Server
-from stored_runs import (
-    CELL_A,
-    CELL_B,
-    list_missing_repeats,
-    make_failed,
-    make_ok,
-    make_own_run,
-    name_repeats,
-)
+from stored_runs import CELL_A, CELL_B, list_missing_repeats, make_failed, make_ok, make_own_run, name_repeats
 
 LATER = datetime.now(UTC) + timedelta(days=200)
 """When the tests' objects, written now, are 200 days old."""

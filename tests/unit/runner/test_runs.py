@@ -16,15 +16,7 @@ from ongoing_runs import make_ongoing
 from runner.kubernetes.names import JobKey
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.tracked_jobs import TrackedJob
-from runner.runs import (
-    NO_RETRIES,
-    Records,
-    Retries,
-    begin_run,
-    choose_run,
-    find_unfinished_run,
-    read_run,
-)
+from runner.runs import NO_RETRIES, Records, Retries, begin_run, choose_run, find_unfinished_run, read_run
 from runner.stored_runs import find_newest_run
 from stored_runs import (
     CELL_A,

@@ -67,8 +67,7 @@ def test_a_misspelt_command_is_explained_too(words: list[str], call_main: CallMa
 
 @pytest.mark.parametrize("scheme", ["s3://", "s3:/"])
 @pytest.mark.parametrize(
-    "words",
-    [["status", "{}"], ["{}"], ["forecast", "--year", "{}"], ["status", "a", "{}"], ["report", "a", "{}"]],
+    "words", [["status", "{}"], ["{}"], ["forecast", "--year", "{}"], ["status", "a", "{}"], ["report", "a", "{}"]]
 )
 def test_a_url_in_a_wrong_place_shows_no_password(
     words: list[str], scheme: str, call_main: CallMain, workspace: Workspace, monkeypatch: pytest.MonkeyPatch

@@ -13,15 +13,7 @@ from bench.errors import UserError
 from bench.schema import Framework
 from fake_interpreters import make_interpreter
 from runner.cli import app
-from runner.images import (
-    find_image,
-    is_built,
-    list_images,
-    make_arguments,
-    name_image,
-    push_images,
-    run_docker,
-)
+from runner.images import find_image, is_built, list_images, make_arguments, name_image, push_images, run_docker
 from runner.sources import ROOT
 
 BASE = "python@sha256:00"

@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from job_manifests import (
-    CONTAINER,
-    POD,
-    SLOTS,
-    collect_full_values,
-    make_full_profile,
-)
+from job_manifests import CONTAINER, POD, SLOTS, collect_full_values, make_full_profile
 from runner.kubernetes.rendering import ANY_NODE, escape_variable, fill_shape, render_shape
 
 # Texts that break out of templates, YAML or Kubernetes' own expansion where a program lets them.

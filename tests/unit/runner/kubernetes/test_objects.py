@@ -73,10 +73,7 @@ NO_CPU = "Pod was rejected: Node didn't have enough resource: cpu, requested: 10
         ("image", {"unschedulable": ""}),
         (
             "secret",
-            {
-                "waiting_reason": "CreateContainerConfigError",
-                "waiting_message": 'secret "benchmatrix-store" not found',
-            },
+            {"waiting_reason": "CreateContainerConfigError", "waiting_message": 'secret "benchmatrix-store" not found'},
         ),
     ],
 )

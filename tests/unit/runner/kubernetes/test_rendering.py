@@ -22,11 +22,7 @@ from job_manifests import (
     plan,
     render,
 )
-from runner.kubernetes.rendering import (
-    ANY_NODE,
-    MERGE_KEYS,
-    NodeWish,
-)
+from runner.kubernetes.rendering import ANY_NODE, MERGE_KEYS, NodeWish
 from runner.profiles.loading import load_profile
 from runner.profiles.model import GpuSharing, Profile, Volume
 
@@ -273,9 +269,7 @@ def test_excluded_nodes_are_in_every_term_since_one_term_is_enough_for_a_node(na
     terms = before.get("nodeAffinity", {}).get(REQUIRED, {}).get("nodeSelectorTerms", [{}])
     expected = [term | exclude("bad", "worse") for term in terms]
     assert after["nodeAffinity"][REQUIRED]["nodeSelectorTerms"] == expected
-    assert after["nodeAffinity"][PREFERRED] == [
-        {"weight": 100, "preference": exclude("odd")},
-    ]
+    assert after["nodeAffinity"][PREFERRED] == [{"weight": 100, "preference": exclude("odd")}]
     assert after["podAntiAffinity"] == before["podAntiAffinity"]
 
 

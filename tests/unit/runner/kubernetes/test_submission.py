@@ -18,12 +18,7 @@ from runner.kubernetes.cleanup import CancellationWatcher, RunCancelled, leave_m
 from runner.kubernetes.connection import ApiError
 from runner.kubernetes.nodes import Placements
 from runner.kubernetes.rendering import ANY_NODE
-from runner.kubernetes.submission import (
-    BATCH_SIZE,
-    NUM_KEPT,
-    FinishedJobs,
-    Submission,
-)
+from runner.kubernetes.submission import BATCH_SIZE, NUM_KEPT, FinishedJobs, Submission
 from runner.kubernetes.tracked_jobs import Dispatcher, TrackedJob
 
 

@@ -9,13 +9,7 @@ import pytest
 from bench.schema import PlannedCell
 from factories import make_cell
 from runner.kubernetes.names import JobKey
-from runner.kubernetes.tracked_jobs import (
-    FOLLOWING,
-    InvalidTransitionError,
-    State,
-    TrackedJob,
-    TrackedJobs,
-)
+from runner.kubernetes.tracked_jobs import FOLLOWING, InvalidTransitionError, State, TrackedJob, TrackedJobs
 from runner.matrix import Repeat
 
 STATES = get_args(State)

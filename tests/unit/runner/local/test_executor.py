@@ -242,8 +242,8 @@ def test_two_tenants_step_side_by_side(executor: LocalExecutor, interpreters: di
     neighbour = Neighbour(
         model="conv6", phase="train", batch_size=2, precision="fp32", mode="eager", input_size=32, num_classes=10
     )
-    # On busy cores a step of milliseconds can take a second: a window of five holds whole steps of both all the same.
-    short = {"num_steps": 3, "min_seconds": 5.0, "max_warmup_seconds": 1.0}
+    # On busy cores a step of milliseconds can take a second: a window of three holds whole steps of both all the same.
+    short = {"num_steps": 3, "min_seconds": 3.0, "max_warmup_seconds": 1.0}
     executor = replace(executor, interpreters=interpreters)
     result = measure(executor, phase="infer", batch_size=1, tenants=2, neighbour=neighbour, **short)
     assert (result.status, result.written_by, result.error) == ("ok", "bench", None)

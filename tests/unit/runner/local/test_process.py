@@ -14,11 +14,7 @@ import pytest
 from local_processes import await_death, end_time_when, read_pids, run_shell
 from memory_cgroup import MemoryCgroup
 from runner.local import process
-from runner.local.process import (
-    ProcessEnd,
-    count_oom_kills,
-    run_processes,
-)
+from runner.local.process import ProcessEnd, count_oom_kills, run_processes
 from runner.local.run import explain_end
 from runner.processes import list_children
 from workspace import HANG_GUARD_SECONDS

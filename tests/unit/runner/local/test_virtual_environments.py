@@ -14,10 +14,7 @@ from bench.errors import UserError
 from fake_interpreters import await_end, is_running
 from runner import sources
 from runner.local.installer import choose_variables, list_arguments
-from runner.local.virtual_environments import (
-    locate_environments,
-    prepare_virtual_environments,
-)
+from runner.local.virtual_environments import locate_environments, prepare_virtual_environments
 from tiny_checkout import BACKEND, PROJECT, make_checkout, make_wheel, write_requirements
 from workspace import HANG_GUARD_SECONDS
 

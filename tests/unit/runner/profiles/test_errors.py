@@ -31,23 +31,14 @@ MESSAGES = [
     ("extends: gke\ngpu_kinds: {T5: {}}", "2: gpu_kinds: unknown key; "),
     ("extends: gke\ngpu: {name: 4}", "2: gpu.name: found the number 4, expected a text"),
     (f"extends: {'a' * 300}.yaml", "1: extends: found 'aaa"),  # longer than the name of a file can be
-    (
-        "",
-        "1: the file is empty, expected a profile; write `extends: gke`, for example, and what differs",
-    ),
+    ("", "1: the file is empty, expected a profile; write `extends: gke`, for example, and what differs"),
     (
         "extends: gkee",
         "1: extends: found 'gkee', expected a profile: aks, eks, eks-auto, gke, gke-autopilot, k3s, kind, openshift or "
         "the path of a .yaml file, seen from the folder of this one; did you mean 'gke'?",
     ),
-    (
-        "pools: {}",
-        "1: pools: is empty; write `cpu` or `gpu` below it, with `cpus` and `memory`",
-    ),
-    (
-        "extends: gke\nlabels: {benchmatrix/pool: x}",
-        "2: labels: benchmatrix/pool is set by the tool; take another key",
-    ),
+    ("pools: {}", "1: pools: is empty; write `cpu` or `gpu` below it, with `cpus` and `memory`"),
+    ("extends: gke\nlabels: {benchmatrix/pool: x}", "2: labels: benchmatrix/pool is set by the tool; take another key"),
     (
         "extends: gke\noverlay: {spec: {containers: [{name: bench, env: [null]}]}}",
         "2: overlay.spec.containers[0].env[0]: expected a variable with `name` and `value`",
