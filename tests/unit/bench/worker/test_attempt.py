@@ -186,7 +186,7 @@ def test_the_host_of_a_cpu_cell_is_measured_around_the_window_and_its_product_en
         bytearray(2**29)[:: 2**12] = b"1" * 2**17  # touches every page of 512 MiB
         return next(rates), 2.0
 
-    monkeypatch.setattr("bench.measure.host_peak.measure_matrix_product", fill_memory)
+    monkeypatch.setattr("bench.worker.observe.measure_matrix_product", fill_memory)
     monkeypatch.setattr("bench.measure.host_peak.is_short_of_cores", lambda use, needed: False)
     before = read_peak_rss_bytes()
     result = attempt_with(StubFramework(), sampling_seconds=1.0, **TEN_STEPS)

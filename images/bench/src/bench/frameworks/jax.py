@@ -4,7 +4,6 @@ import os
 import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
@@ -274,12 +273,11 @@ def read_cudnn_version() -> str | None:
     return None
 
 
-def trace(folder: str) -> AbstractContextManager[Any]:
+def trace(folder: str) -> Any:
     options = jax.profiler.ProfileOptions()
     options.host_tracer_level = options.python_tracer_level = 0
     options.enable_hlo_proto = False  # the programs themselves, megabytes
-    context: AbstractContextManager[Any] = jax.profiler.trace(folder, profiler_options=options)
-    return context
+    return jax.profiler.trace(folder, profiler_options=options)
 
 
 def list_events(data: bytes) -> Iterator[TraceEvent]:

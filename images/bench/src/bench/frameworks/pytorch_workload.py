@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from bench.data.feed import BatchFeed, open_feed
+from bench.data.feed import open_feed
 from bench.measure.harness import Workload
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up
 from bench.registry import MODELS
@@ -32,8 +32,6 @@ def set_switches(cell: Cell, num_threads: int) -> None:
 NUM_STEPS_BEFORE_CAPTURE = 3
 
 Tensors = tuple[Tensor, ...]
-
-
 HALF_TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 MEMORY_FORMATS = {torch.channels_last: "channels last (NHWC)", torch.contiguous_format: "contiguous (NCHW)"}
 
@@ -61,8 +59,12 @@ class PyTorchWorkload(Workload):
         self._memory_format = choose_memory_format(cell)
         self.device_timer = CudaEvents() if self._is_on_gpu else None
         self.task = build_task(cell)
-        self.inputs = self._share_out(tuple(torch.from_numpy(array) for array in make_inputs(cell)), rank)
-        self.feed = open_share(cell, num_threads, rank)
+        size = cell.batch_size // cell.num_gpus
+        own = slice(rank * size, (rank + 1) * size)
+        self.inputs = tuple(self._place(torch.from_numpy(array)[own]) for array in make_inputs(cell))
+        # The batches of real data of each GPU are drawn from a seed of its own.
+        share = {"batch_size": size, "num_gpus": 1, "seed": (cell.seed + rank) % 2**32}
+        self.feed = open_feed(cell.model_copy(update=share), max(1, num_threads // cell.num_gpus))
         self.optimizers: list[torch.optim.Optimizer] = []
         self._modules: list[nn.Module] = []
         self._scalers: list[torch.amp.GradScaler] = []
@@ -79,12 +81,12 @@ class PyTorchWorkload(Workload):
 
     @property
     def settings(self) -> dict[str, str | int | bool]:
-        adam = f"{'fused' if self._is_compiled else 'default'} Adam" if self.optimizers else "none"
+        adam = "fused Adam" if self._is_compiled else "default Adam"
         return {
             "memory_format": MEMORY_FORMATS[self._memory_format],
             "torch_compile": self._is_compiled,
             "cuda_graph": self._is_graphed,
-            "optimizer": adam,
+            "optimizer": adam if self.optimizers else "none",
             "inductor_options": ", ".join(choose_inductor_options(self._cell)) or "none",
         }
 
@@ -125,10 +127,6 @@ class PyTorchWorkload(Workload):
     def device_kind(self) -> Device:
         return "gpu" if self._outputs[0].device.type == "cuda" else "cpu"
 
-    def _share_out(self, inputs: tuple[Tensor, ...], rank: int) -> tuple[Tensor, ...]:
-        size = self._cell.batch_size // self._cell.num_gpus
-        return tuple(self._place(tensor[rank * size : (rank + 1) * size]) for tensor in inputs)
-
     def _place(self, tensor: Tensor) -> Tensor:
         keeps_type = self._cell.phase == "train" or not tensor.is_floating_point()
         dtype = tensor.dtype if keeps_type else self._half_type or tensor.dtype
@@ -160,9 +158,7 @@ class PyTorchWorkload(Workload):
         self._infer = torch.compile(self.task.infer, options=options) if self._is_compiled else self.task.infer
 
     def _wrap(self, part: nn.Module) -> nn.Module:
-        """Return what is called for a part."""
-        module: nn.Module = torch.compile(part) if self._is_compiled else part
-        return module
+        return torch.compile(part) if self._is_compiled else part
 
     def _compute(self) -> Tensors:
         """Return the losses of one step of training, one for each part in its turn, or the output of inference."""
@@ -213,12 +209,6 @@ class PyTorchWorkload(Workload):
             self._outputs = self._compute()
         self.captured_peak_bytes = torch.cuda.max_memory_allocated()
         return graph
-
-
-def open_share(cell: Cell, num_threads: int, rank: int) -> BatchFeed | None:
-    """Return one GPU's batches of the cell's real data, drawn from its own seed; None where the data are synthetic."""
-    share = {"batch_size": cell.batch_size // cell.num_gpus, "num_gpus": 1, "seed": (cell.seed + rank) % 2**32}
-    return open_feed(cell.model_copy(update=share), max(1, num_threads // cell.num_gpus))
 
 
 def count_compiled_graphs() -> int:
@@ -324,7 +314,10 @@ class ReplicatedWorkload(ReplicaWorkload):
         super().synchronize()
         if is_running:
             for connection in self._connections:
-                _read_answer(connection)
+                try:
+                    connection.recv_bytes()
+                except EOFError:
+                    raise RuntimeError("the process of another GPU has died; what it said is above") from None
             self._is_running = False
 
     def _send(self, message: bytes) -> None:
@@ -368,10 +361,3 @@ def _join_group(cell: Cell, rank: int, rendezvous: Path) -> None:
         rank=rank,
         world_size=cell.num_gpus,
     )
-
-
-def _read_answer(connection: Connection) -> None:
-    try:
-        connection.recv_bytes()
-    except EOFError:
-        raise RuntimeError("the process of another GPU has died; what it said is above") from None

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, Literal
 
@@ -98,9 +97,7 @@ class TensorFlowWorkload(Workload):
             self.task = build_task(cell)
         self._step = self._make_step(cell)
         self.feed = open_feed(cell, num_threads)
-        self.inputs: tuple[Any, ...] = ()
-        if self.feed is None:
-            self.inputs = self._place(prepare_inputs(cell))
+        self.inputs: tuple[Any, ...] = () if self.feed is not None else self._place(prepare_inputs(cell))
         self._outputs: tuple[Any, ...] = ()
         self.synchronize()
 
@@ -249,12 +246,11 @@ def is_gpu(device: str) -> bool:
 PICOSECONDS = 1_000  # in a nanosecond
 
 
-def trace(folder: str) -> AbstractContextManager[Any]:
+def trace(folder: str) -> Any:
     options = tf.profiler.experimental.ProfilerOptions(
         host_tracer_level=0, python_tracer_level=0, device_tracer_level=1
     )
-    profile: AbstractContextManager[Any] = tf.profiler.experimental.Profile(folder, options)
-    return profile
+    return tf.profiler.experimental.Profile(folder, options)
 
 
 def list_events(data: bytes) -> Iterator[TraceEvent]:

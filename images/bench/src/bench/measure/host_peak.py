@@ -56,13 +56,13 @@ BuildWorkload = Callable[[Cell], Workload]
 def make_host_peak(
     cell: Cell,
     num_threads: int,
-    *,
     before: tuple[float, float] | None,
     after: tuple[float, float] | None,
+    *,
     cpuinfo: Path = CPUINFO,
     system_cpu: Path = SYSTEM_CPU,
 ) -> HostPeak:
-    """Return the peak by the products that `measure_undisturbed` returned `before` the window and `after` it."""
+    """Return the peak by what `measure_matrix_product` returned `before` the window and `after` it."""
     allowed = read_affinity()
     cores = {list_siblings(cpu, system_cpu) or frozenset({cpu}) for cpu in allowed}
     first_processor = cpuinfo.read_text().strip().split("\n\n")[0] if cpuinfo.exists() else ""
@@ -125,12 +125,9 @@ def find_host_peaks(host: HostPeak | None) -> Peaks:
     return Peaks(flops_per_second=host.flops_per_second, source=source)
 
 
-def measure_undisturbed(cell: Cell, num_threads: int, build: BuildWorkload) -> tuple[float, float] | None:
-    """Return what `measure_matrix_product` does; None if other processes kept the threads from their cores."""
-    return repeat_undisturbed(num_threads, lambda: measure_matrix_product(cell, build), MAX_MEASUREMENTS)
-
-
-def repeat_undisturbed(num_threads: int, measure: Callable[[], T], max_measurements: int) -> T | None:
+def repeat_undisturbed(
+    num_threads: int, measure: Callable[[], T], max_measurements: int = MAX_MEASUREMENTS
+) -> T | None:
     """Return what `measure` does on so many threads; None if other processes kept them from their cores each time."""
     for _ in range(max_measurements):
         counters = read_cpu_counters()

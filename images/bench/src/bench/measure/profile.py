@@ -32,7 +32,7 @@ RecordActivities = Callable[[Callable[[], None]], Sequence[DeviceActivity]]
 
 
 def profile_steps(
-    workload: Workload, record: RecordActivities, *, source: ProfilerName, num_steps: int, center_step_seconds: float
+    workload: Workload, record: RecordActivities, num_steps: int, center_step_seconds: float, *, source: ProfilerName
 ) -> DeviceProfile:
     """Run `num_steps` steps under the profiler, each to its end, and return how long the GPUs were busy.
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -50,8 +49,7 @@ _draw_normal_002 = _draw(partial(nn.init.normal_, std=0.02))
 def _take_torchvisions(name: str, cell: Cell, **options: int) -> nn.Module:
     from torchvision import models
 
-    model: nn.Module = getattr(models, name)(weights=None, num_classes=cell.num_classes, **options)
-    return model
+    return getattr(models, name)(weights=None, num_classes=cell.num_classes, **options)
 
 
 def build_vgg16(cell: Cell) -> nn.Module:
@@ -69,12 +67,11 @@ def build_resnet18_cifar(cell: Cell) -> nn.Module:
 
     The stem that He et al. use for 32 px (arXiv 1512.03385, section 4.2), initialised as torchvision does.
     """
-    model: Any = _take_torchvisions("resnet18", cell)
+    model = _take_torchvisions("resnet18", cell)
     model.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
     nn.init.kaiming_normal_(model.conv1.weight, mode="fan_out", nonlinearity="relu")
     model.maxpool = nn.Identity()
-    built: nn.Module = model
-    return built
+    return model
 
 
 def build_resnet50(cell: Cell) -> nn.Module:
@@ -107,8 +104,7 @@ class TextClassifier(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         x = self.layers(self.embedding(tokens) + self.pos_embedding)
-        logits: Tensor = self.head(self.norm(x).mean(dim=1))
-        return logits
+        return self.head(self.norm(x).mean(dim=1))
 
 
 class EncoderLayer(nn.Module):
@@ -128,15 +124,13 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self._attend(self.attention_norm(x))
-        summed: Tensor = x + self.feed_forward(x)
-        return summed
+        return x + self.feed_forward(x)
 
     def _attend(self, x: Tensor) -> Tensor:
         # (batch, length, 3, heads, 64) -> three of (batch, heads, length, 64)
         heads = self.query_key_value(x).unflatten(-1, (3, TEXT_ENCODER.num_heads, -1)).transpose(1, 3)
         attended = scaled_dot_product_attention(*heads.unbind(dim=2))
-        projected: Tensor = self.projection(attended.transpose(1, 2).flatten(start_dim=2))
-        return projected
+        return self.projection(attended.transpose(1, 2).flatten(start_dim=2))
 
 
 def build_text_classifier(cell: Cell) -> nn.Module:
@@ -165,8 +159,7 @@ class ResidualBlock(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        summed: Tensor = x + self.layers(x)
-        return summed
+        return x + self.layers(x)
 
 
 def build_cyclegan(cell: Cell) -> nn.ModuleDict:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from threading import Barrier
 from time import perf_counter
@@ -163,8 +164,8 @@ def measure_memory_copy(num_threads: int, num_bytes: int) -> float:
     import numpy as np  # its libraries read the number of threads when they are imported
 
     part_bytes = max(1, num_bytes // num_threads // mmap.PAGESIZE) * mmap.PAGESIZE
-    barrier = Barrier(num_threads)
-    is_over = False
+    ends: list[float] = []
+    barrier = Barrier(num_threads, lambda: ends.append(perf_counter()))
 
     def map_pages() -> "np.ndarray[Any, np.dtype[np.uint8]]":
         pages = mmap.mmap(-1, part_bytes)  # new ones: a reused block would lie where another thread wrote it
@@ -172,29 +173,21 @@ def measure_memory_copy(num_threads: int, num_bytes: int) -> float:
             pages.madvise(mmap.MADV_HUGEPAGE)
         return np.frombuffer(pages, np.uint8)
 
-    def run() -> list[tuple[float, float]]:
-        nonlocal is_over
+    def run() -> None:
         try:
             source, target = map_pages(), map_pages()
             source[:] = 1
             np.copyto(target, source)  # writes the target for the first time
-            spans: list[tuple[float, float]] = []
-            first = perf_counter()
-            while not is_over:
-                place = barrier.wait()
-                begin = perf_counter()
+            barrier.wait()
+            # A pass ends for all when the last one is at the barrier, and all see the same end.
+            while len(ends) <= MIN_PASSES or ends[-1] - ends[0] < PASS_SECONDS:
                 np.copyto(target, source)
-                spans.append((begin, perf_counter()))
-                if place == 0:  # one of them decides for all, so that all make as many passes
-                    is_over = len(spans) >= MIN_PASSES and spans[-1][1] - first >= PASS_SECONDS
                 barrier.wait()
-            return spans
         except BaseException:
             barrier.abort()  # the others must not wait for this thread
             raise
 
     with ThreadPoolExecutor(num_threads, "copy") as pool:
-        runs = [pool.submit(run) for _ in range(num_threads)]
-        passes = zip(*(future.result() for future in runs), strict=True)
-        seconds: list[float] = [max(end for _, end in spans) - min(begin for begin, _ in spans) for spans in passes]
-    return 2 * part_bytes * num_threads / min(seconds)
+        for future in [pool.submit(run) for _ in range(num_threads)]:
+            future.result()
+    return 2 * part_bytes * num_threads / min(end - begin for begin, end in pairwise(ends))

@@ -76,8 +76,7 @@ class DiscriminatorPart(Part):
     def forward(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
         fakes = (self.pool_a(tensors[2]), self.pool_b(tensors[3]))
         discriminators = (self.discriminator_a, self.discriminator_b)
-        loss: Tensor = compute_discriminator_loss(discriminators, tensors[:2], fakes, gan=compute_gan_loss)
-        return loss, ()
+        return compute_discriminator_loss(discriminators, tensors[:2], fakes, gan=compute_gan_loss), ()
 
 
 class ImagePool(nn.Module):

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 from bench.frameworks.interface import Framework
 from bench.measure.calibration import calibrate_cpu, calibrate_gpu
 from bench.measure.harness import Workload, run_steps
-from bench.measure.host_peak import find_host_peaks, make_host_peak, measure_undisturbed
+from bench.measure.host_peak import find_host_peaks, make_host_peak, measure_matrix_product, repeat_undisturbed
 from bench.measure.passes import run_pipelined, run_sustained
 from bench.measure.profile import profile_steps
 from bench.measure.roofline import find_gpu_peaks, make_roofline
@@ -57,8 +57,7 @@ class Observer:
         `watches_idle`: whether nobody else is going to use them during the import, so that their idle power shows.
         """
         if self._cell.device == "gpu":
-            probe = partial(GpuProbe, self._cell.num_gpus, is_under_mps=self._is_under_mps)
-            gpus = self.run("GPU baseline", None, probe)
+            gpus = self.run("GPU baseline", None, GpuProbe, self._cell.num_gpus, is_under_mps=self._is_under_mps)
             self._gpus = gpus if gpus and gpus.uses else None
         if self._gpus and watches_idle:
             self._end_idle_watch = self.run("idle power", None, self._gpus.watch_idle)
@@ -134,9 +133,7 @@ class Observer:
             passes["sustained"] = self.run("sustained run", None, run_sustained, workload, cell.sustain_seconds)
         if on_gpu and cell.num_profiled_steps:
             profile = partial(profile_steps, workload, framework.record_activities, source=framework.profiler_name)
-            passes["device_profile"] = self.run(
-                "profiler pass", None, profile, num_steps=cell.num_profiled_steps, center_step_seconds=step_seconds
-            )
+            passes["device_profile"] = self.run("profiler pass", None, profile, cell.num_profiled_steps, step_seconds)
         return passes
 
     def make_roofline(self, framework: Framework, environment: Environment, samples: Samples) -> Roofline | None:
@@ -145,9 +142,8 @@ class Observer:
         if cell.device == "gpu":
             peaks = find_gpu_peaks([gpu.name for gpu in environment.gpus], cell.precision)
         else:
-            calculate = partial(make_host_peak, cell, self._num_threads, before=self._host_before)
-            after = self._measure_host(framework, "after")
-            self.host_peak = self.run("peak of the host", None, calculate, after=after)
+            products = (self._host_before, self._measure_host(framework, "after"))
+            self.host_peak = self.run("peak of the host", None, make_host_peak, cell, self._num_threads, *products)
             peaks = find_host_peaks(self.host_peak)
         return self.run("roofline", None, make_roofline, cell, samples.center_step_seconds, peaks)
 
@@ -177,5 +173,5 @@ class Observer:
     def _measure_host(self, framework: Framework, when: str) -> tuple[float, float] | None:
         if not self._measures_host:
             return None
-        measure = partial(measure_undisturbed, self._cell, self._num_threads, framework.build_workload)
-        return self.run(f"matrix product {when} the window", None, measure)
+        measure = partial(measure_matrix_product, self._cell, framework.build_workload)
+        return self.run(f"matrix product {when} the window", None, repeat_undisturbed, self._num_threads, measure)
