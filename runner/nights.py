@@ -34,7 +34,7 @@ from bench.schema import (
     read_time_of_day,
 )
 from bench.store import Store, confirmation_run_id, decision_key, is_confirmation, notice_key, report_key, suspicion_key
-from bench.store.documents import find_future_runs, read_runs
+from bench.store.documents import read_runs
 from collector.changes import ChangeHistory, RecordedChange, read_history
 from collector.files import replace_steering, replace_text
 from collector.nights.detection import MIN_NIGHTS_BEFORE, READ_COLUMNS, read_nights
@@ -44,6 +44,7 @@ from collector.results.hosts import name_machines
 from collector.results.load import join_results, load_run
 from collector.units import NOT_THERE
 from runner.matrix import shorten_name
+from runner.runs import find_future_runs
 
 
 @dataclass(frozen=True, kw_only=True)

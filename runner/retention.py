@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 from bench.errors import UserError
-from bench.schema import InvalidDocumentError, RawRemoval, RemovedResult, Run, measure_attempt, read_run
+from bench.schema import InvalidDocumentError, RawRemoval, RemovedResult, Run, read_run
 from bench.store import (
     LATEST_RUN_KEY,
     KeyMissing,
@@ -26,8 +26,9 @@ from bench.store import (
     report_key,
     results_prefix,
 )
-from bench.store.documents import find_future_runs, index_removed_results, read_raw_removals, read_runs
+from bench.store.documents import index_removed_results, read_raw_removals, read_runs
 from runner import __version__
+from runner.runs import find_future_runs, measure_attempt
 
 MIN_AGE = "1d"
 """A run is resumed by itself for a day (`runner.runs.RESUME_WITHIN`), so nothing younger is removed."""
@@ -188,7 +189,7 @@ def _read_held_results(store: Store, run_id: str) -> Mapping[tuple[str, int, str
                 repeat=parts.repeat,
                 attempt=parts.attempt,
                 status=row["status"],
-                attempt_seconds=measure_attempt(row["started_at"], row["finished_at"]) or 0.0,
+                attempt_seconds=measure_attempt(row["started_at"], row["finished_at"]),
                 verdict=row["verdict"],
                 is_contaminated=None if faults is None else "contaminated" in faults.split(),
                 num_bytes=row["num_bytes"],

@@ -2,17 +2,17 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Literal
 
 from rich.console import Console
 
 from bench.errors import TransientError, UserError
-from bench.schema import Cluster, InvalidDocumentError, RemovedResult, Result, Run, Status, measure_attempt, read_result
+from bench.schema import Cluster, InvalidDocumentError, RemovedResult, Result, Run, Status, read_result
 from bench.schema import read_run as read_stored_run
 from bench.store import (
     KeyMissing,
@@ -24,10 +24,14 @@ from bench.store import (
     results_prefix,
     run_key,
 )
-from bench.store.documents import CLOCK_TOLERANCE, index_removed_results, read_raw_removals
+from bench.store.documents import index_removed_results, read_raw_removals
 from runner.matrix import TIME_FORMAT, Repeat, RepeatKey, order_repeats, shorten_name
 from runner.terminal import warn_on_stderr
 
+CLOCK_TOLERANCE = timedelta(days=1)
+"""A run that began later than this from now was stamped by a clock that is wrong."""
+MAX_ATTEMPT = timedelta(days=366)
+"""An attempt may take a year at the most (`request.Seconds`): a clock that says more was set meanwhile."""
 Condition = Literal["ok", "contaminated", "not-ok", "damaged"]
 """Of a record; `contaminated`: it is ok, and others disturbed the measurement."""
 
@@ -154,8 +158,24 @@ def _classify(data: bytes, key: ResultKey) -> tuple[Condition, float]:
         return _DAMAGED
     if not is_record_of(result, key):
         return _DAMAGED
-    seconds = measure_attempt(result.started_at, result.finished_at) or 0.0
+    seconds = measure_attempt(result.started_at, result.finished_at)
     return _find_condition(result.status, result.validity is not None and result.validity.is_contaminated), seconds
+
+
+def measure_attempt(started_at: datetime, finished_at: datetime) -> float:
+    """Return how many seconds an attempt took by its two times; 0 if its clock was set meanwhile: nobody knows then."""
+    took = finished_at - started_at
+    return took.total_seconds() if took <= MAX_ATTEMPT else 0.0
+
+
+def find_future_runs(runs: Iterable[Run]) -> dict[str, str]:
+    """Return the runs that began in the future, by run id with what is wrong of them, in words."""
+    latest = datetime.now(UTC) + CLOCK_TOLERANCE
+    return {
+        run.run_id: f"began on {run.created_at:%Y-%m-%d}, which is to come: a clock was or is wrong"
+        for run in runs
+        if run.created_at > latest
+    }
 
 
 def _was_contaminated(removed: RemovedResult) -> bool:

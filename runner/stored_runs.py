@@ -9,7 +9,8 @@ from rich.console import Console
 from bench.errors import UserError
 from bench.schema import Run
 from bench.store import Store, explain, find_directory, is_confirmation
-from bench.store.documents import find_future_runs, read_runs
+from bench.store.documents import read_runs
+from runner.runs import find_future_runs
 from runner.terminal import warn_on_stderr
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do

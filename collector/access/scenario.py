@@ -11,7 +11,8 @@ from typing import Annotated, Literal, Self, get_args
 import numpy as np
 from pydantic import Field, model_validator
 
-from bench.schema.document import Document, Price, Watts
+from bench.schema.document import Document
+from collector.prices.table import Price, Watts
 
 Words = Annotated[str, Field(min_length=1, max_length=2000)]
 Label = Annotated[str, Field(min_length=1, max_length=60)]

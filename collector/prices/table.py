@@ -9,8 +9,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bench.schema.document import Count, Document, Price, Watts
+from bench.schema.document import Count, Document
 
+Price = Annotated[float, Field(ge=1e-6, le=1e12)]
+"""Of an hour, a machine or a budget, in any currency: a machine that costs a million dollars, in a currency of which a
+dollar buys a million."""
+Watts = Annotated[float, Field(ge=0, le=1e6)]
+"""Of one chip or machine, as a table states it: a rack takes a tenth of the most."""
 Words = Annotated[str, Field(min_length=1, max_length=500)]
 Purchase = Literal["on-demand", "spot"]
 PowerKind = Literal["gpu", "vcpu"]

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bench import schema as documents
 from bench.errors import UserError
 from runner.terminal import echo
 
@@ -22,6 +23,12 @@ MODELS = {
 }
 """What a command prints with --json."""
 KINDS = ("stored", *MODELS)
+STORED: tuple[type[documents.Document], ...] = (
+    *(documents.Cell, documents.Result, documents.Run, documents.Placement, documents.NodeFault, documents.RawRemoval),
+    *(documents.Suspicion, documents.Decision, documents.Notice, documents.Alarm),
+    *(documents.CommonWindow, documents.TenantRecord),
+)
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema(
@@ -46,8 +53,11 @@ def schema(
 def export_schema(kind: str) -> dict[str, Any]:
     """Return the JSON Schema of `stored`, or of what a command prints with --json; of `render` and `run`, of a line."""
     if kind == "stored":
-        from bench.schema import export_json_schema
+        from pydantic.json_schema import models_json_schema
 
-        return export_json_schema()
+        _, definitions = models_json_schema(
+            [(kind, "validation") for kind in STORED], title="benchmatrix documents", ref_template="#/$defs/{model}"
+        )
+        return {"$schema": DIALECT, **definitions}
     model: Any = locate(MODELS[kind])
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
+    return {"$schema": DIALECT, **model.model_json_schema()}

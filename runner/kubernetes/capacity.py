@@ -13,13 +13,14 @@ from operator import attrgetter
 from typing import Any
 
 from bench.errors import UserError
-from bench.schema import Result, measure_attempt
+from bench.schema import Result
 from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError, Connection
 from runner.kubernetes.failures import WARN_SECONDS
 from runner.kubernetes.objects import INSTANCE_TYPE, list_required_terms, read_quantity
 from runner.kubernetes.tracked_jobs import UNFINISHED, CellKind, Cost, OngoingRun, TrackedJob
 from runner.matrix import RepeatKey
 from runner.profiles.model import NodePools, Profile
+from runner.runs import measure_attempt
 
 # The nodes that can hold a pod, and why others cannot.
 #
@@ -295,7 +296,7 @@ class Spending:
 
     def add(self, tracked: TrackedJob, result: Result) -> None:
         self._running.pop(tracked.name, None)
-        self._add(tracked.pool, measure_attempt(result.started_at, result.finished_at) or 0.0)
+        self._add(tracked.pool, measure_attempt(result.started_at, result.finished_at))
 
     def _add(self, pool: str, seconds: float) -> None:
         self._ended_seconds[pool] += seconds

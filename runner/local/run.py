@@ -31,7 +31,6 @@ from bench.schema import (
     Status,
     TenantRecord,
     bound_time,
-    measure_attempt,
     read_result,
     read_time_of_day,
 )
@@ -57,6 +56,7 @@ from runner.runs import (
     check_run_id,
     check_still_stored,
     choose_run,
+    measure_attempt,
     select_missing,
 )
 from runner.sources import find_cache_folder, locate_sources, read_git_revision
@@ -96,7 +96,7 @@ class LocalCaps:
                 self._seconds[devices[cell_id]].append(duration)
 
     def add(self, result: Result) -> None:
-        self._seconds[result.cell.device].append(measure_attempt(result.started_at, result.finished_at) or 0.0)
+        self._seconds[result.cell.device].append(measure_attempt(result.started_at, result.finished_at))
 
     @property
     def cost(self) -> float:

@@ -5,15 +5,16 @@ import json
 import jsonschema
 import pytest
 
-from bench.schema import Document, Node, export_json_schema
+from bench.schema import Document, Node
 from factories import make_cell, make_failed_result, make_gpu_use, make_placement, make_result, make_run
 from node_faults import make_node_fault
 from raw_removals import make_raw_removal
+from runner.commands.schema import export_schema
 from tenancies import make_shared_result
 
 
 def make_validator(name: str) -> jsonschema.Draft202012Validator:
-    schema = export_json_schema()
+    schema = export_schema("stored")
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema | {"$ref": f"#/$defs/{name}"})
 
@@ -40,7 +41,7 @@ def test_the_json_schema_accepts_what_is_written_and_it_is_read_as_it_was(name: 
 
 
 def test_the_json_schema_names_every_document_and_describes_its_fields() -> None:
-    definitions = export_json_schema()["$defs"]
+    definitions = export_schema("stored")["$defs"]
     documents = {"Cell", "Result", "Run", "Placement"}
     assert documents | {"Samples", "Phases", "Memory", "Environment", "Gpu", "Failure", "Node"} <= set(definitions)
     assert (

@@ -11,7 +11,6 @@ Units are in the names: seconds, bytes. A reader of version 2 refuses other vers
 
 # ruff: noqa: F403, F405  (names of the modules below)
 from functools import partial
-from typing import Any
 
 from bench.registry import Device as Device
 from bench.registry import Framework as Framework
@@ -32,19 +31,3 @@ read_raw_removal = partial(read_document, RawRemoval)
 read_suspicion = partial(read_document, Suspicion)
 read_decision = partial(read_document, Decision)
 read_notice = partial(read_document, Notice)
-
-
-def export_json_schema() -> dict[str, Any]:
-    """Return one JSON Schema document with every kind of document under `$defs`."""
-    from pydantic.json_schema import models_json_schema
-
-    kinds: tuple[type[Document], ...] = (
-        *(Cell, Result, Run, Placement, NodeFault, RawRemoval, Suspicion, Decision, Notice, Alarm),
-        *(CommonWindow, TenantRecord),
-    )
-    _, schema = models_json_schema(
-        [(kind, "validation") for kind in kinds],
-        title="benchmatrix documents",
-        ref_template="#/$defs/{model}",
-    )
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

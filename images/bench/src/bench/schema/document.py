@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -39,11 +39,6 @@ Bytes = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 Number = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 Integer = Annotated[int, Field(ge=-MAX_INTEGER - 1, le=MAX_INTEGER)]
 Time = Annotated[AwareDatetime, Field(ge=EARLIEST, le=LATEST)]
-Price = Annotated[float, Field(ge=1e-6, le=1e12)]
-"""Of an hour, a machine or a budget, in any currency: a machine that costs a million dollars, in a currency of which a
-dollar buys a million."""
-Watts = Annotated[float, Field(ge=0, le=1e6)]
-"""Of one chip or machine, as a table states it: a rack takes a tenth of the most."""
 Count = Annotated[int, Field(ge=1, le=10**9)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 CellId = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,54}-[0-9a-f]{8}$")]
@@ -166,19 +161,6 @@ def describe_error(error: ValidationError) -> str:
 def hash_text(text: str) -> str:
     """Return the first 8 hex digits of the SHA-256 of `text`."""
     return hashlib.sha256(text.encode()).hexdigest()[:8]
-
-
-MAX_ATTEMPT = timedelta(days=366)
-"""An attempt may take a year at the most (`request.Seconds`): a clock that says more was set meanwhile."""
-
-
-def measure_attempt(started_at: datetime, finished_at: datetime) -> float | None:
-    """Return how many seconds an attempt took by its two times.
-
-    None where they are of a clock that was not set yet at the first of them, and was at the second: nobody knows then.
-    """
-    took = finished_at - started_at
-    return took.total_seconds() if took <= MAX_ATTEMPT else None
 
 
 def bound_time(value: datetime) -> datetime:

@@ -112,7 +112,7 @@ class SustainedRun(Document):
     """Steps that ran on until their speed was flat, each synchronised as in the timed window."""
 
     window_step_seconds: Annotated[tuple[StepSeconds, ...], Field(min_length=1)]
-    """Seconds per step of each window, one after the other (measure.sustained.WINDOW_SECONDS each, at the least)."""
+    """Seconds per step of each window, one after the other (measure.passes.WINDOW_SECONDS each, at the least)."""
     seconds: PositiveSeconds
     """How long the steps ran on."""
     flat_after_seconds: Seconds | None

@@ -1,16 +1,12 @@
 """Documents that several commands read: the plans of runs, and which of their raw results were removed on purpose."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 
 from bench.errors import UserError
 from bench.schema import InvalidDocumentError, RawRemoval, RemovedResult, Run, read_raw_removal, read_run
 from bench.store.errors import UnreadableObject
 from bench.store.keys import raw_removals_prefix, result_key, run_key
 from bench.store.store import Store
-
-CLOCK_TOLERANCE = timedelta(days=1)
-"""A run that began later than this from now was stamped by a clock that is wrong."""
 
 
 def read_runs(store: Store, run_ids: Iterable[str]) -> tuple[list[Run], dict[str, str]]:
@@ -34,16 +30,6 @@ def _read_plan(data: bytes | UnreadableObject, run_id: str) -> Run | str:
     except InvalidDocumentError as error:
         return str(error)
     return run if run.run_id == run_id else f"it is of the run '{run.run_id}'"
-
-
-def find_future_runs(runs: Iterable[Run]) -> dict[str, str]:
-    """Return the runs that began in the future, by run id with what is wrong of them, in words."""
-    latest = datetime.now(UTC) + CLOCK_TOLERANCE
-    return {
-        run.run_id: f"began on {run.created_at:%Y-%m-%d}, which is to come: a clock was or is wrong"
-        for run in runs
-        if run.created_at > latest
-    }
 
 
 def read_raw_removals(store: Store, run_id: str) -> list[RawRemoval]:
