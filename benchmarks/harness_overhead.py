@@ -18,8 +18,7 @@ from typing import Any, get_args
 import torch
 from hand_written import write_step
 
-from bench.frameworks.pytorch import PyTorch
-from bench.frameworks.pytorch_workload import set_switches
+from bench.frameworks.pytorch import PyTorch, set_switches
 from bench.measure.harness import measure
 from bench.probes.cpu import count_threads
 from bench.registry import MODELS

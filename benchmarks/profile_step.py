@@ -12,8 +12,7 @@ from typing import Any, get_args
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from bench.frameworks.pytorch import load
-from bench.frameworks.pytorch_workload import PyTorchWorkload
+from bench.frameworks.pytorch import PyTorchWorkload, load
 from bench.probes.cpu import count_threads
 from bench.registry import MODELS
 from bench.schema import Cell, Precision

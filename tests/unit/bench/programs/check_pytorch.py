@@ -18,7 +18,7 @@ from torch.autograd import DeviceType  # noqa: E402
 from torch.autograd.profiler_util import FunctionEvent  # noqa: E402
 
 from bench.frameworks import pytorch  # noqa: E402
-from bench.frameworks.pytorch_workload import (  # noqa: E402
+from bench.frameworks.pytorch import (  # noqa: E402
     PyTorchWorkload,
     ReplicatedWorkload,
     choose_inductor_options,
