@@ -10,10 +10,10 @@ from gpu_nodes import GpuNode
 from real_cluster import RealCluster, is_running_for
 
 from bench.schema import Result
-from bench.store import tenants_prefix
 from stand_in_driver import CARD_UUID
 
 RUN_ID = "tenants"
+TENANTS = f"runs/{RUN_ID}/tenants/"
 MATRIX = """
 name: tenants
 axes: {model: [conv6], phase: [infer]}
@@ -56,7 +56,7 @@ def test_two_tenants_on_the_cores_of_a_node_are_measured_together_and_again_toge
     real_cluster.set_up({"jax": provide_image("jax:cpu")})
     process = real_cluster.start_run(make_matrix("jax", "cpu", 20), RUN_ID)
     met = real_cluster.wait_for_pod(lambda pod: is_running_for(pod, "conv6", 0.0))
-    real_cluster.wait_for_pod(lambda _: len(list_keys(real_cluster, tenants_prefix(RUN_ID))) >= 3)  # call, ready, ready
+    real_cluster.wait_for_pod(lambda _: len(list_keys(real_cluster, TENANTS)) >= 3)  # call, ready, ready
     real_cluster.connection.request(
         "delete", f"/api/v1/namespaces/{real_cluster.namespace}/pods/{met['metadata']['name']}"
     )
@@ -70,7 +70,7 @@ def test_two_tenants_on_the_cores_of_a_node_are_measured_together_and_again_toge
     assert pod["metadata"]["uid"] != met["metadata"]["uid"]
     assert [found["name"] for found in pod["spec"]["containers"]] == ["bench", "tenant-1"]
     assert pod["status"]["qosClass"] == "Guaranteed"
-    assert list_keys(real_cluster, tenants_prefix(RUN_ID)) == []  # of the deleted pod's group, too
+    assert list_keys(real_cluster, TENANTS) == []  # of the deleted pod's group, too
     (interrupted,) = list_keys(real_cluster, f"runs/{RUN_ID}/interrupted")  # tenant 0's alone
     assert met["metadata"]["uid"] in interrupted
 

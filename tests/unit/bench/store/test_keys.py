@@ -11,8 +11,6 @@ from bench.store import (
     meeting_key,
     meeting_prefix,
     node_fault_key,
-    node_faults_prefix,
-    parse_node_fault_key,
     parse_placement_key,
     parse_result_key,
     placement_key,
@@ -23,7 +21,7 @@ from bench.store import (
 )
 
 CELL_ID = "conv6-pytorch-cpu-train-fp32-eager-b64-0a1b2c3d"
-PARSERS = (parse_result_key, parse_placement_key, parse_node_fault_key)
+PARSERS = (parse_result_key, parse_placement_key)
 
 
 def test_keys_follow_the_layout() -> None:
@@ -32,6 +30,7 @@ def test_keys_follow_the_layout() -> None:
     assert results_prefix("smoke-1") == "runs/smoke-1/results/"
     assert cancelled_key("smoke-1", "ab12") == "runs/smoke-1/cancelled/ab12.json"
     assert interrupted_key(*ids) == f"runs/smoke-1/interrupted/{CELL_ID}/3-ab12.json"
+    assert node_fault_key(*ids) == f"runs/smoke-1/node-faults/{CELL_ID}/3-ab12.json"
     assert meeting_prefix(*ids) == f"runs/smoke-1/tenants/{CELL_ID}/3-ab12/"
     assert meeting_key(*ids, "window") == f"runs/smoke-1/tenants/{CELL_ID}/3-ab12/window.json"
     assert meeting_key(*ids, "ready", 7) == f"runs/smoke-1/tenants/{CELL_ID}/3-ab12/ready-7.json"
@@ -42,7 +41,6 @@ def test_keys_follow_the_layout() -> None:
     [
         (result_key, results_prefix("smoke-1"), parse_result_key),
         (placement_key, placements_prefix("smoke-1"), parse_placement_key),
-        (node_fault_key, node_faults_prefix("smoke-1"), parse_node_fault_key),
     ],
 )
 def test_what_is_known_of_an_attempt_lies_under_one_name_in_several_folders(
@@ -51,7 +49,7 @@ def test_what_is_known_of_an_attempt_lies_under_one_name_in_several_folders(
     key = make("smoke-1", CELL_ID, 12, "pod-7")
     assert key == f"{prefix}{CELL_ID}/12-pod-7.json"
     assert parse(key) == ResultKey(run_id="smoke-1", cell_id=CELL_ID, repeat=12, attempt="pod-7")
-    assert [other(key) for other in PARSERS if other is not parse] == [None, None]
+    assert [other(key) for other in PARSERS if other is not parse] == [None]
 
 
 @pytest.mark.parametrize(

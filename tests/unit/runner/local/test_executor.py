@@ -11,7 +11,7 @@ import pytest
 
 from bench.errors import UserError
 from bench.schema import Framework, Neighbour, PlannedCell, Result, TenantRecord
-from bench.store import Store, meeting_key, result_key, results_prefix, tenants_prefix
+from bench.store import Store, meeting_key, result_key, results_prefix
 from factories import RUN_ID, make_cell, make_result
 from fake_interpreters import make_interpreter
 from fake_mps import install_mps
@@ -177,7 +177,7 @@ def measure(executor: LocalExecutor, **fields: Any) -> Result:
     result = executor.measure_repeat(Repeat(planned=planned, number=1))
     stored = executor.store.get(result_key(RUN_ID, result.cell_id, 1, result.attempt))
     assert Result.model_validate_json(stored) == result
-    assert list(executor.store.list_keys(tenants_prefix(RUN_ID))) == []
+    assert list(executor.store.list_keys(f"runs/{RUN_ID}/tenants/")) == []
     return result
 
 
@@ -196,7 +196,7 @@ def test_the_others_are_told_of_a_tenant_that_died(
     executor: LocalExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runner.local.process.OOM_COUNTERS", ())  # other tests run out of memory at the same time
-    folder = f"{tmp_path}/store/{tenants_prefix(RUN_ID)}$CELL/1-$BENCH_TENANT_GROUP"
+    folder = f"{tmp_path}/store/runs/{RUN_ID}/tenants/$CELL/1-$BENCH_TENANT_GROUP"
     cell_id = make_cell(tenants=2).cell_id
     wait = f"CELL={cell_id}; while ! cp {folder}/end-1.json {tmp_path}/end 2> /dev/null; do sleep 0.05; done"
     make_interpreter(tmp_path / "python", f"[ $BENCH_TENANT = 1 ] && kill -9 $$\n{wait}\nexit 7")

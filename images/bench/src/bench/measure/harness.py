@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from bench.data.feed import BatchFeed
 from bench.errors import UserError
 from bench.measure.levels import find_levels
+from bench.probes import try_probe
 from bench.probes.cpu import CpuWatch
-from bench.probes.probing import try_probe
 from bench.schema import Cell, CpuUse, Device, Phases, Samples
 from bench.schema.document import MIN_STEP_SECONDS
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from bench.probes.probing import try_probe
+from bench.probes import try_probe
 from bench.schema import CpuUse
 
 PROC = Path("/proc")

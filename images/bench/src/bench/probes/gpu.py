@@ -13,11 +13,10 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter, time
-from typing import Any
+from typing import Any, NamedTuple
 
 import pynvml
 
@@ -109,8 +108,7 @@ Series = Sequence[Mapping[str, Any]]
 """What one device said at each sample of a sampling pass, as `Device.read_sample` returns it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reading:
+class Reading(NamedTuple):
     """One device at one end of the window."""
 
     sm_clock_mhz: int | None
@@ -206,7 +204,6 @@ class GpuProbe:
         return found
 
     def read_memory(self) -> DeviceMemory:
-        """Return what is in use on the first GPU."""
         device = self._devices[0]
         processes = device.read_compute_processes() or ()
         sizes = {process.pid: process.memory_bytes for process in processes if process.memory_bytes is not None}
@@ -320,11 +317,7 @@ def compare_readings(before: Reading, after: Reading, seconds: float, clocks: tu
 
 
 def _read_ends(device: Device) -> Reading:
-    return Reading(
-        sm_clock_mhz=device.read_sm_clock_mhz(),
-        energy_joules=device.read_energy_joules(),
-        held_seconds=device.read_held_seconds(),
-    )
+    return Reading(device.read_sm_clock_mhz(), device.read_energy_joules(), device.read_held_seconds())
 
 
 def find_mps_servers(pids: Collection[int]) -> frozenset[int]:

@@ -146,7 +146,6 @@ class S3Bucket(Bucket):
             ]
 
     def list_folders(self, folder: str) -> list[str]:
-        """Return the names of the folders directly in `folder`."""
         return [
             found["Prefix"].removesuffix("/").rpartition("/")[2]
             for page in self._list(folder, Delimiter="/")

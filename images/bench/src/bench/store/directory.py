@@ -143,7 +143,6 @@ class Directory:
                 yield _describe(key, entry)
 
     def list_folders(self, folder: str) -> list[str]:
-        """Return the names of the folders directly in `folder`."""
         with suppress(FileNotFoundError):
             return [entry.name for entry in os.scandir(self.root / folder) if entry.is_dir()]
         return []

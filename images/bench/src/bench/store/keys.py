@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import NamedTuple
 
 from bench.schema import hash_text
 
@@ -31,8 +32,7 @@ MAX_PLAN_BYTES = 128 * 2**20
 MAX_TABLE_BYTES = 256 * 2**20
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResultKey:
+class ResultKey(NamedTuple):
     """The parts of a result's key, and of the keys of what lies beside it under the same name."""
 
     run_id: str
@@ -78,8 +78,7 @@ def _parse_attempt(folder: str, key: str) -> ResultKey | None:
     match = ATTEMPT_KEY.fullmatch(key)
     if match is None or match["folder"] != folder:
         return None
-    run_id, cell_id, attempt = match["run_id"], match["cell_id"], match["attempt"]
-    return ResultKey(run_id=run_id, cell_id=cell_id, repeat=int(match["repeat"]), attempt=attempt)
+    return ResultKey(match["run_id"], match["cell_id"], int(match["repeat"]), match["attempt"])
 
 
 # Of a run, by its id; documents of which there are many have a name of their own.
@@ -88,7 +87,6 @@ report_key = partial(_fill, "runs/{}/report.html")
 results_prefix = partial(_fill, "runs/{}/results/")
 placements_prefix = partial(_fill, "runs/{}/placements/")
 node_faults_prefix = partial(_fill, "runs/{}/node-faults/")
-tenants_prefix = partial(_fill, "runs/{}/tenants/")
 cancelled_prefix = partial(_fill, "runs/{}/cancelled/")
 cancelled_key = partial(_fill, "runs/{}/cancelled/{}.json")
 raw_removals_prefix = partial(_fill, "runs/{}/raw-removals/")
@@ -107,7 +105,6 @@ placement_key = partial(_join_attempt, "placements")
 node_fault_key = partial(_join_attempt, "node-faults")
 parse_result_key = partial(_parse_attempt, "results")
 parse_placement_key = partial(_parse_attempt, "placements")
-parse_node_fault_key = partial(_parse_attempt, "node-faults")
 
 
 def meeting_prefix(run_id: str, cell_id: str, repeat: int, group: str) -> str:

@@ -145,7 +145,8 @@ class Meeting:
         return [self._find_record(tenant) for tenant in others]
 
     def read_places(self) -> dict[int, TenantPlace]:
-        tenants = [tenant for tenant in range(self.order.cell.tenants) if f"ready-{tenant}" in self._list()]
+        present = self._list()
+        tenants = [tenant for tenant in range(self.order.cell.tenants) if f"ready-{tenant}" in present]
         return {tenant: self._get(TenantPlace, "ready", tenant) for tenant in tenants}
 
     def clear(self) -> None:
@@ -219,8 +220,7 @@ def explain_apart(places: Mapping[int, TenantPlace], sharing: Sharing) -> str | 
         return f"tenants have the same MIG slice, where each needs one of its own: {_list(set(devices))}"
     if sharing != "mig" and len(set(devices)) > 1:
         return f"the tenants are not on one GPU: {_list(set(devices))}"
-    without = [tenant for tenant, place in places.items() if place.is_under_mps is not None]
-    without = [tenant for tenant in without if places[tenant].is_under_mps != (sharing == "mps")]
+    without = [tenant for tenant, place in places.items() if place.is_under_mps not in (None, sharing == "mps")]
     if without:
         state = "is not in force" if sharing == "mps" else f"is in force, where the cell asks for {sharing}"
         return f"MPS {state} for {name_tenants(without)}"

@@ -38,7 +38,7 @@ class ValidityInputs:
 
 
 # over-peak. The float32 and memory figures of a datasheet are those of the highest clocks: nothing passes them, unless
-# the device has a higher clock than they are stated for (`find_clock_headroom`). Those of tensor cores need not be:
+# the device has a higher clock than they are stated for (`find_peak_bound`). Those of tensor cores need not be:
 # Hopper's do 16 operations for each of float32, and are quoted at a lower clock (1830 of 1980 MHz on an H100 SXM). What
 # they cannot pass, 16 times the float32 figure, is 8% (SXM, PCIe) to 15% (NVL) more.
 # A matrix product may miss a CPU's peak by a tenth (libraries reach about 90%), the clock that /proc shows may be the
@@ -82,14 +82,16 @@ def check_roofline(inputs: ValidityInputs) -> Iterator[str]:
     roofline = inputs.roofline
     if roofline is None:
         return
-    bound = find_peak_bound(inputs.cell) * find_clock_headroom(inputs)
-    share = find_least_share(roofline)
-    if share is not None and share > bound:
-        yield (
-            f"{share:.0%} of the device's peak by the fewest operations that known algorithms need "
-            f"({roofline.share_of_peak:.0%} as counted), more than {bound:.0%}: the work was not done as counted, or "
-            "not in the window"
-        )
+    bound = find_peak_bound(inputs)
+    if roofline.share_of_peak is not None and roofline.flops_per_step:
+        least = roofline.least_flops_per_step
+        share = roofline.share_of_peak * (1.0 if least is None else least / roofline.flops_per_step)
+        if share > bound:
+            yield (
+                f"{share:.0%} of the device's peak by the fewest operations that known algorithms need "
+                f"({roofline.share_of_peak:.0%} as counted), more than {bound:.0%}: the work was not done as counted, "
+                "or not in the window"
+            )
     memory_share = (roofline.min_memory_seconds or 0.0) / inputs.samples.center_step_seconds
     if memory_share > MAX_SHARE_OF_TABLE_PEAK:
         yield f"{memory_share:.0%} of what the memory's bandwidth allows, more than {MAX_SHARE_OF_TABLE_PEAK:.0%}"
@@ -114,29 +116,17 @@ def note_host_drift(inputs: ValidityInputs) -> Iterator[str]:
         )
 
 
-def find_least_share(roofline: Roofline) -> float | None:
-    """Return the share of the peak that the fewest operations known for the step need; None without a peak."""
-    if roofline.share_of_peak is None or not roofline.flops_per_step:
-        return None
-    least = roofline.least_flops_per_step
-    return roofline.share_of_peak * (1.0 if least is None else least / roofline.flops_per_step)
-
-
-def find_peak_bound(cell: Cell) -> float:
-    """Return the share of the peak in `measure.peaks`, or of its process's host peak, that a cell can reach at most."""
-    if cell.device == "cpu":
-        return MAX_SHARE_OF_HOST_PEAK
-    return MAX_SHARE_OF_TABLE_PEAK if cell.precision == "fp32" else MAX_SHARE_OF_TENSOR_PEAK
-
-
-def find_clock_headroom(inputs: ValidityInputs) -> float:
-    """Return the highest clock of the cell's GPUs over the one that their peak is stated for, at least 1.
+def find_peak_bound(inputs: ValidityInputs) -> float:
+    """Return the share of the peak in gpus.csv, or of its process's host peak, that a cell can reach at most.
 
     The figures of GeForce cards, of a Tesla P4 and of a Tesla P100 PCIe are for a boost clock that they can pass.
     """
+    if inputs.cell.device == "cpu":
+        return MAX_SHARE_OF_HOST_PEAK
+    bound = MAX_SHARE_OF_TABLE_PEAK if inputs.cell.precision == "fp32" else MAX_SHARE_OF_TENSOR_PEAK
     stated = inputs.roofline.peak_clock_mhz if inputs.roofline else None
     highest = max((gpu.max_sm_clock_mhz or 0 for gpu in inputs.gpu_use), default=0)
-    return max(1.0, highest / stated) if stated else 1.0
+    return bound * max(1.0, highest / stated) if stated else bound
 
 
 # contaminated. A CUDA context alone takes more than this on any GPU; what a display or a driver keeps takes less.
@@ -474,7 +464,7 @@ def are_thirds_apart(steps: Sequence[float]) -> bool:
     third = len(steps) // 3
     if third < BLOCKS_PER_THIRD * MIN_BLOCK_STEPS:
         return True
-    first, last = _list_block_medians(steps[:third]), _list_block_medians(steps[-third:])
+    first, last = ([*map(median, _cut(part, BLOCKS_PER_THIRD))] for part in (steps[:third], steps[-third:]))
     return max(first) < min(last) or max(last) < min(first)
 
 
@@ -493,9 +483,9 @@ def _format_milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.0f} ms" if seconds >= 0.1 else f"{seconds * 1e3:.3g} ms"
 
 
-def _list_block_medians(steps: Sequence[float]) -> list[float]:
-    ends = [number * len(steps) // BLOCKS_PER_THIRD for number in range(BLOCKS_PER_THIRD + 1)]
-    return [median(steps[start:end]) for start, end in pairwise(ends)]
+def _cut(steps: Sequence[float], num_blocks: int) -> list[Sequence[float]]:
+    ends = [number * len(steps) // num_blocks for number in range(num_blocks + 1)]
+    return [steps[start:end] for start, end in pairwise(ends)]
 
 
 # The rate of steps that take turns with other processes. A time-sliced step is short where the process has its turn and
@@ -536,8 +526,7 @@ def _measure_blocks(steps: Sequence[float]) -> tuple[list[float], float]:
     """Return the mean step of each block, and their deviation over their mean; flat where there are too few to tell."""
     if len(steps) < NUM_BLOCKS:  # check_length says so
         return [1.0] * NUM_BLOCKS, 0.0
-    ends = [number * len(steps) // NUM_BLOCKS for number in range(NUM_BLOCKS + 1)]
-    blocks = [fmean(steps[start:end]) for start, end in pairwise(ends)]
+    blocks = [*map(fmean, _cut(steps, NUM_BLOCKS))]
     # From differences of blocks that follow each other, which a drift hardly raises (von Neumann's estimate).
     return blocks, (fmean((later - block) ** 2 for block, later in pairwise(blocks)) / 2) ** 0.5 / fmean(blocks)
 

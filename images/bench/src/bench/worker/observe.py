@@ -15,10 +15,10 @@ from bench.measure.host_peak import find_host_peaks, make_host_peak, measure_mat
 from bench.measure.passes import run_pipelined, run_sustained
 from bench.measure.profile import profile_steps
 from bench.measure.roofline import find_gpu_peaks, make_roofline
+from bench.probes import try_probe
 from bench.probes.cpu import list_own_pids
 from bench.probes.gpu import DeviceMemory, GpuProbe
 from bench.probes.memory import read_peak_cgroup_bytes, read_peak_rss_bytes, reset_peak_rss
-from bench.probes.probing import try_probe
 from bench.schema import (
     Calibration,
     Cell,
@@ -163,7 +163,6 @@ class Observer:
         self.calibration = self.run("calibration", None, calibrate)
 
     def run(self, name: str, fallback: T, probe: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what the probe returns; `fallback`, and a note among the failures, where it raises."""
         return try_probe(self.failures, name, lambda: probe(*args, **kwargs), fallback)
 
     @property

@@ -52,7 +52,6 @@ def check_place(order: Order) -> None:
 
 MOUNTED_DRIVER = Path("/usr/local/nvidia/lib64")
 """GKE's nodes (https://cloud.google.com/kubernetes-engine/docs/how-to/gpus#cuda). Then no other node helps."""
-DRIVER_HINT = "set LD_LIBRARY_PATH to it in the image"
 
 
 def _look_at_gpus(cell: Cell, errors: list[str], faults: list[str]) -> tuple[GpuUse, ...]:
@@ -65,7 +64,8 @@ def _look_at_gpus(cell: Cell, errors: list[str], faults: list[str]) -> tuple[Gpu
     except Exception as error:  # whatever NVML says: without it there is no GPU to measure
         if "LibraryNotFound" in type(error).__name__ and MOUNTED_DRIVER.exists():
             errors.append(
-                f"device: the driver is mounted in {MOUNTED_DRIVER}, where the image does not look; {DRIVER_HINT}"
+                f"device: the driver is mounted in {MOUNTED_DRIVER}, where the image does not look; set "
+                "LD_LIBRARY_PATH to it in the image"
             )
         else:
             faults.append(f"device: no NVIDIA GPU can be seen ({type(error).__name__}: {error})")
