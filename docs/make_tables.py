@@ -120,8 +120,8 @@ def find_unit(column: str, dtype: str) -> str:
 def list_models() -> Iterator[tuple[str, ...]]:
     """Yield the cells of each model's row."""
     for name, spec in MODELS.items():
-        reference = spec.find_reference()
-        assert reference is not None  # every entry has one
+        size = (spec.input_size, spec.num_classes)
+        reference = next(one for one in spec.references if (one.input_size, one.num_classes) == size)
         multiple = f", multiples of {spec.input_size_multiple}" if spec.input_size_multiple != 1 else ""
         yield (
             f"`{name}`",

@@ -75,7 +75,7 @@ def read_precisions(program: str) -> set[tuple[str, ...]]:
 
 
 def make_workload(cell: Any, number: int) -> Any:
-    return framework_module.JaxWorkload(cell, jax.devices()[:number], 1)
+    return framework_module.JaxWorkload(cell, jax.devices()[:number], 1, {})
 
 
 def check_two_devices_step_as_one_does_each_with_half_the_batch_and_all_weights(_: Examiner) -> None:

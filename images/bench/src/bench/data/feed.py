@@ -34,7 +34,10 @@ class BatchFeed:
 
 
 def open_feed(cell: Cell, num_threads: int) -> BatchFeed | None:
-    """Return the batches of the cell's real data from its framework's pipeline; None where the data are synthetic."""
+    """Return the batches of the cell's real data from its framework's pipeline; None where the data are synthetic.
+
+    Raise UserError where the files are not as they should be; for an image that cannot be decoded, `next` does.
+    """
     if cell.data_dir is None:
         return None
     module = FRAMEWORKS[cell.framework].module or f"bench.data.{cell.framework}"

@@ -33,8 +33,7 @@ def open_pipeline(cell: Cell, num_threads: int) -> BatchFeed:
     """Check the files of `cell.data_dir` and return endless batches, prepared by `num_threads` worker processes.
 
     CIFAR-10: images (batch, size, size, 3) float32 and labels (batch,) int32, JAX's default integer. Image folders:
-    images of both domains. NumPy arrays. UserError where the files are not as they should be, at once or, for an image
-    that cannot be decoded, from `next`.
+    images of both domains. NumPy arrays.
     """
     dataset = read_cifar10(cell) if MODELS[cell.model].data == "cifar10" else read_pairs(cell)
     flags.FLAGS.mark_as_parsed()  # Grain's switches, which this program has no command line for: their defaults

@@ -1,6 +1,6 @@
 """Yields endless batches of real data for PyTorch through torch.utils.data and torchvision."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,7 @@ def open_pipeline(cell: Cell, num_threads: int) -> BatchFeed:
     """Check the files of `cell.data_dir` and return endless batches, prepared by `num_threads` worker processes.
 
     CIFAR-10: images (batch, 3, size, size) float32 and labels (batch,) int64. Image folders: images of both domains.
-    In pinned memory for a GPU. UserError where the files are not as they should be, at once or, for an image that
-    cannot be decoded, from `next`.
+    In pinned memory for a GPU.
     """
     dataset = Cifar10Images(cell) if MODELS[cell.model].data == "cifar10" else ImagePairs(cell)
     seeds = torch.Generator().manual_seed(cell.seed)
@@ -73,16 +72,10 @@ class Cifar10Images(Dataset[Any]):
         self._records = Cifar10Records(find_cifar10_files(cell))
         self.sizes = (len(self._records),)
         side, padding = preprocessing.CIFAR_SIDE, preprocessing.CIFAR_CROP_PADDING
-        augmentation = [v2.RandomCrop(side, padding=padding), v2.RandomHorizontalFlip()]
-        resizing = [] if cell.input_size == side else [v2.Resize((cell.input_size, cell.input_size), antialias=True)]
-        self._transform = v2.Compose(
-            [
-                *(augmentation if cell.phase == "train" else []),
-                *resizing,
-                v2.ToDtype(torch.float32, scale=True),
-                v2.Normalize(preprocessing.CIFAR_MEAN, preprocessing.CIFAR_STD),
-            ]
-        )
+        steps = [v2.RandomCrop(side, padding=padding), v2.RandomHorizontalFlip()] if cell.phase == "train" else []
+        if cell.input_size != side:
+            steps.append(v2.Resize((cell.input_size, cell.input_size), antialias=True))
+        self._transform = compose(steps, preprocessing.CIFAR_MEAN, preprocessing.CIFAR_STD)
 
     def __getitem__(self, indices: tuple[int]) -> tuple[Tensor, int]:
         image, label = self._records[indices[0]]
@@ -97,19 +90,17 @@ class ImagePairs(Dataset[Any]):
         self.sizes = tuple(map(len, self._domains))
         size = (cell.input_size, cell.input_size)
         load_size = (preprocessing.load_size(cell), preprocessing.load_size(cell))
-        is_training = cell.phase == "train"
-        augmentation = [v2.RandomCrop(size), v2.RandomHorizontalFlip()] if is_training else []
-        self._transform = v2.Compose(
-            [
-                v2.Resize(load_size if is_training else size, antialias=True),
-                *augmentation,
-                v2.ToDtype(torch.float32, scale=True),
-                v2.Normalize([preprocessing.TRANSLATION_MEAN] * 3, [preprocessing.TRANSLATION_STD] * 3),
-            ]
-        )
+        steps = [v2.Resize(size, antialias=True)]
+        if cell.phase == "train":
+            steps = [v2.Resize(load_size, antialias=True), v2.RandomCrop(size), v2.RandomHorizontalFlip()]
+        self._transform = compose(steps, [preprocessing.TRANSLATION_MEAN] * 3, [preprocessing.TRANSLATION_STD] * 3)
 
     def __getitem__(self, indices: tuple[int, int]) -> Batch:
         return tuple(self._transform(decode(domain[i])) for domain, i in zip(self._domains, indices, strict=True))
+
+
+def compose(steps: list[Any], mean: Sequence[float], std: Sequence[float]) -> Any:
+    return v2.Compose([*steps, v2.ToDtype(torch.float32, scale=True), v2.Normalize(mean, std)])
 
 
 def decode(path: Path) -> Tensor:

@@ -18,8 +18,7 @@ def open_pipeline(cell: Cell, num_threads: int) -> BatchFeed:
     """Check the files of `cell.data_dir` and return endless batches, prepared by `num_threads` threads of tf.data.
 
     CIFAR-10: images (batch, size, size, 3) float32 and labels (batch,) int64. Image folders: images of both domains.
-    Eager tensors on the CPU. UserError where the files are not as they should be, at once or, for an image that cannot
-    be decoded, from `next`.
+    Eager tensors on the CPU.
     """
     paths: tuple[Path, ...] = ()
     with tf.device("CPU:0"):

@@ -9,13 +9,15 @@ from bench.measure.profile import DeviceActivity, ProfilerName
 from bench.registry import FRAMEWORKS
 from bench.schema import Cell
 
+Settings = dict[str, str | int | bool]
+
 
 class Framework:
     """A framework, imported and set up for one cell."""
 
     versions: dict[str, str]
     """Package name to version of what the framework brings."""
-    settings: dict[str, str | int | bool]
+    settings: Settings
     """The framework's switches and their present values; a workload may add to them."""
     cuda_version: str | None
     """Like `cudnn_version`, known at the latest when a workload is built."""

@@ -4,6 +4,8 @@ import os
 import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
@@ -18,7 +20,7 @@ from jax.profiler import ProfileData  # noqa: E402
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding  # noqa: E402
 
 from bench.data.feed import open_feed  # noqa: E402
-from bench.frameworks.interface import DeviceMissingError, Framework  # noqa: E402
+from bench.frameworks.interface import DeviceMissingError, Framework, Settings  # noqa: E402
 from bench.frameworks.xplane import TraceEvent, record_activities  # noqa: E402
 from bench.measure.harness import Workload  # noqa: E402
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
@@ -26,7 +28,9 @@ from bench.measure.profile import DeviceActivity, ProfilerName  # noqa: E402
 from bench.schema import Cell  # noqa: E402
 from bench.tasks.keras import Part, build_task, cast_input, prepare_inputs, set_precision  # noqa: E402
 
-CALIBRATION_OPTIONS: Mapping[str, bool | int] = {"xla_gpu_enable_triton_gemm": False, "xla_gpu_autotune_level": 0}
+Options = Mapping[str, bool | int]
+NO_OPTIONS: Options = {}
+CALIBRATION_OPTIONS: Options = {"xla_gpu_enable_triton_gemm": False, "xla_gpu_autotune_level": 0}
 """XLA's options for the calibration's product on a GPU (`DebugOptions` of jaxlib 0.10.2; they may change with it). By
 default XLA times its own kernels of many tilings against those of cuBLAS before the first product, which takes longer
 than the whole calibration of the other frameworks. With these it takes the kernel that cuBLAS would choose."""
@@ -55,7 +59,7 @@ class Jax(Framework):
 
     profiler_name: ProfilerName = "jax.profiler"
 
-    def __init__(self, num_threads: int, settings: dict[str, str | int | bool]) -> None:
+    def __init__(self, num_threads: int, settings: Settings) -> None:
         self._num_threads = num_threads
         self._devices: Sequence[jax.Device] = ()
         self._workload: Callable[[], JaxWorkload | None] = lambda: None
@@ -66,13 +70,13 @@ class Jax(Framework):
         self.settings = settings
 
     def build_product(self, cell: Cell) -> "JaxWorkload":
-        return self.build_workload(cell, CALIBRATION_OPTIONS if cell.device == "gpu" else None)
+        return self.build_workload(cell, CALIBRATION_OPTIONS if cell.device == "gpu" else NO_OPTIONS)
 
-    def build_workload(self, cell: Cell, compiler_options: Mapping[str, bool | int] | None = None) -> "JaxWorkload":
+    def build_workload(self, cell: Cell, options: Options = NO_OPTIONS) -> "JaxWorkload":
         self._devices = find_devices(cell)
         self.cuda_version = read_cuda_version(self._devices[0].client.platform_version)
         self.cudnn_version = read_cudnn_version() if self.cuda_version else None
-        workload = JaxWorkload(cell, self._devices, self._num_threads, compiler_options)
+        workload = JaxWorkload(cell, self._devices, self._num_threads, options)
         self._workload = weakref.ref(workload)  # only the caller's reference keeps its memory
         return workload
 
@@ -103,13 +107,7 @@ class JaxWorkload(Workload):
     computes what one device would compute on the whole batch, batch norm over all of it included.
     """
 
-    def __init__(
-        self,
-        cell: Cell,
-        devices: Sequence[jax.Device],
-        num_threads: int,
-        compiler_options: Mapping[str, bool | int] | None = None,
-    ) -> None:
+    def __init__(self, cell: Cell, devices: Sequence[jax.Device], num_threads: int, options: Options) -> None:
         self._devices = devices
         self._replicated, self._split = make_shardings(devices)
         # Every initial value is a program of its own: hundreds, which XLA compiles faster for a CPU than for a GPU.
@@ -122,12 +120,11 @@ class JaxWorkload(Workload):
         self.inputs: tuple[Any, ...] = () if self.feed is not None else self._place(prepare_inputs(cell))
         self._outputs: tuple[Any, ...] = ()
         self._is_training = cell.phase == "train"
-        options = dict(compiler_options or {})
         if self._is_training:
-            shardings = self._replicated
-            self._step = jax.jit(self._train, donate_argnums=0, out_shardings=shardings, compiler_options=options)
+            compile_step = partial(jax.jit, self._train, donate_argnums=0, out_shardings=self._replicated)
         else:
-            self._step = jax.jit(self._infer, compiler_options=options)
+            compile_step = partial(jax.jit, self._infer)
+        self._step = compile_step(compiler_options=dict(options))
         jax.block_until_ready((self._read_state(), self.inputs))
 
     def spin_up(self) -> None:
@@ -266,10 +263,8 @@ def read_cuda_version(platform_version: str) -> str | None:
 
 def read_cudnn_version() -> str | None:
     for package in ("nvidia-cudnn-cu12", "nvidia-cudnn-cu13"):
-        try:
+        with suppress(PackageNotFoundError):
             return version(package)
-        except PackageNotFoundError:
-            continue
     return None
 
 

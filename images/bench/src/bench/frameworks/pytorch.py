@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.profiler import ProfilerActivity, profile
 
 from bench.data.feed import open_feed
-from bench.frameworks.interface import DeviceMissingError, Framework
+from bench.frameworks.interface import DeviceMissingError, Framework, Settings
 from bench.measure.harness import Workload
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up
 from bench.measure.profile import DeviceActivity, ProfilerName
@@ -60,7 +60,7 @@ class PyTorch(Framework):
         self.cuda_version: str | None = torch.version.cuda
         cudnn = torch.backends.cudnn.version() if self._on_gpu else None
         self.cudnn_version = None if cudnn is None else str(cudnn)
-        self.settings: dict[str, str | int | bool] = {
+        self.settings: Settings = {
             "num_threads": torch.get_num_threads(),
             "num_interop_threads": torch.get_num_interop_threads(),
             "matmul_tf32": torch.backends.cuda.matmul.allow_tf32,
@@ -192,7 +192,7 @@ class PyTorchWorkload(Workload):
         self.synchronize()
 
     @property
-    def settings(self) -> dict[str, str | int | bool]:
+    def settings(self) -> Settings:
         adam = "fused Adam" if self._is_compiled else "default Adam"
         return {
             "memory_format": MEMORY_FORMATS[self._memory_format],
@@ -341,7 +341,7 @@ def keep_busy(device: torch.device) -> None:
     spin_up(run_burst)
 
 
-def choose_inductor_options(cell: Cell) -> dict[str, str | int | bool]:
+def choose_inductor_options(cell: Cell) -> Settings:
     """Return the options of torch.compile: none but for inference on a GPU.
 
     There `max_autotune` for the models whose entry asks for it, and otherwise its part `coordinate_descent_tuning`:

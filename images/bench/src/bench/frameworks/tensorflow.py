@@ -15,7 +15,7 @@ from tensorflow.tsl.profiler.protobuf.xplane_pb2 import XSpace  # noqa: E402
 from tensorflow.types.experimental import PolymorphicFunction  # noqa: E402
 
 from bench.data.feed import open_feed  # noqa: E402
-from bench.frameworks.interface import DeviceMissingError, Framework  # noqa: E402
+from bench.frameworks.interface import DeviceMissingError, Framework, Settings  # noqa: E402
 from bench.frameworks.xplane import TraceEvent, record_activities  # noqa: E402
 from bench.measure.harness import Workload  # noqa: E402
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
@@ -46,16 +46,14 @@ class TensorFlow(Framework):
 
     profiler_name: ProfilerName = "tf.profiler"
 
-    def __init__(
-        self, cell: Cell, devices: Sequence[str], num_threads: int, precision: dict[str, str | int | bool]
-    ) -> None:
+    def __init__(self, cell: Cell, devices: Sequence[str], num_threads: int, precision: Settings) -> None:
         self._devices = devices
         self._num_threads = num_threads
         build = tf.sysconfig.get_build_info()
         self.versions = {"tensorflow": tf.__version__, "keras": keras.__version__}
         self.cuda_version: str | None = build.get("cuda_version")
         self.cudnn_version: str | None = build.get("cudnn_version")
-        self.settings: dict[str, str | int | bool] = {
+        self.settings: Settings = {
             "intra_op_threads": tf.config.threading.get_intra_op_parallelism_threads(),
             "inter_op_threads": tf.config.threading.get_inter_op_parallelism_threads(),
             "tf32": tf.config.experimental.tensor_float_32_execution_enabled(),

@@ -87,10 +87,6 @@ class ModelSpec:
     """One of them at the default size."""
     mirror: MirrorCase
 
-    def find_reference(self) -> Reference | None:
-        size = (self.input_size, self.num_classes)
-        return next((one for one in self.references if (one.input_size, one.num_classes) == size), None)
-
 
 def name_definition(model: str, dialect: Dialect) -> str:
     return f"{'count' if dialect == 'flops' else 'build'}_{model.replace('-', '_')}"
