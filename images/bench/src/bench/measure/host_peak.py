@@ -69,9 +69,7 @@ def make_host_peak(
     num_cores = min(num_threads, len(cores))
     flops_per_cycle = find_flops_per_cycle(parse_cpuinfo(first_processor), cell.precision)
     clock_hertz = _read_highest_clock(allowed, cpuinfo, system_cpu)
-    theoretical = None
-    if flops_per_cycle is not None and clock_hertz is not None:
-        theoretical = num_cores * flops_per_cycle * clock_hertz
+    theoretical = num_cores * flops_per_cycle * clock_hertz if flops_per_cycle and clock_hertz else None
     return HostPeak(
         framework=cell.framework,
         num_threads=num_threads,

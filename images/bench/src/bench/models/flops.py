@@ -238,7 +238,6 @@ def list_encoder(encoder: Encoder, length: int) -> list[Layer]:
 
 
 def count_vit_b_16(cell: Cell) -> StepCost:
-    """Return the cost of one step: patches, the layers over them and the class token, a dense layer."""
     side, width = cell.input_size // PATCH_SIZE, VIT_ENCODER.width
     length = side**2 + 1
     patches = convolve(3, width, PATCH_SIZE, side, stride=PATCH_SIZE)

@@ -68,15 +68,6 @@ def convolve(x: Any, num_channels: int, kernel_size: int, *, padding: int, strid
     return layers.Conv2D(num_channels, kernel_size, strides=stride, padding=padding_mode, **options)(x)
 
 
-def normalize_batch(x: Any, cell: Cell) -> Any:
-    """Apply batch normalisation with PyTorch's momentum and epsilon: Keras's layer, or TensorFlow's in `fused-norm`."""
-    if cell.mode == "fused-norm":
-        from bench.models.fused_norm import FusedBatchNormalization  # only where TensorFlow is Keras's backend
-
-        return FusedBatchNormalization(momentum=0.9, epsilon=1e-5)(x)
-    return layers.BatchNormalization(momentum=0.9, epsilon=1e-5)(x)
-
-
 def add_stages(x: Any, stages: Sequence[tuple[int, int]], make_initializer: Callable[[], Any]) -> Any:
     for num_channels, num_convolutions in stages:
         for _ in range(num_convolutions):
@@ -170,6 +161,7 @@ def add_blocks(x: Any, cell: Cell, blocks: Sequence[ResidualBlock]) -> Any:
 
 
 def convolve_and_normalize(x: Any, cell: Cell, num_channels: int, kernel_size: int, stride: int = 1) -> Any:
+    """Return a convolution and a batch norm with PyTorch's momentum and epsilon, of Keras or (`fused-norm`) TensorFlow."""
     x = convolve(
         x,
         num_channels,
@@ -179,7 +171,11 @@ def convolve_and_normalize(x: Any, cell: Cell, num_channels: int, kernel_size: i
         use_bias=False,
         kernel_initializer=he_normal_fan_out(),
     )
-    return normalize_batch(x, cell)
+    if cell.mode == "fused-norm":
+        from bench.models.fused_norm import FusedBatchNormalization  # only where TensorFlow is Keras's backend
+
+        return FusedBatchNormalization(momentum=0.9, epsilon=1e-5)(x)
+    return layers.BatchNormalization(momentum=0.9, epsilon=1e-5)(x)
 
 
 class ClassToken(layers.Layer):
@@ -293,7 +289,9 @@ def build_generator(size: int) -> keras.Model:
     for num_channels in (2 * GAN_WIDTH, 4 * GAN_WIDTH):
         x = _normalize_and_rectify(_convolve_gan(x, num_channels, 3, stride=2, padding=1))
     for _ in range(GENERATOR_BLOCKS):
-        x = _add_residual_block(x)
+        branch = _normalize_and_rectify(_convolve_gan(_reflect(x, 1), x.shape[-1], 3))
+        branch = _normalize_instance(_convolve_gan(_reflect(branch, 1), x.shape[-1], 3))
+        x = layers.Add()([x, branch])
     for num_channels in (2 * GAN_WIDTH, GAN_WIDTH):
         x = _normalize_and_rectify(_upsample(x, num_channels))
     x = _convolve_gan(_reflect(x, 3), 3, 7)
@@ -308,12 +306,6 @@ def build_discriminator(size: int) -> keras.Model:
         x = _normalize_instance(_convolve_gan(x, num_channels, 4, stride=stride, padding=1))
         x = layers.LeakyReLU(negative_slope=0.2)(x)
     return keras.Model(inputs, _convolve_gan(x, 1, 4, padding=1))
-
-
-def _add_residual_block(x: Any) -> Any:
-    branch = _normalize_and_rectify(_convolve_gan(_reflect(x, 1), x.shape[-1], 3))
-    branch = _normalize_instance(_convolve_gan(_reflect(branch, 1), x.shape[-1], 3))
-    return layers.Add()([x, branch])
 
 
 def _convolve_gan(x: Any, num_channels: int, kernel_size: int, *, stride: int = 1, padding: int = 0) -> Any:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from bench.schema.cell import Cell
+from bench.schema.cell import MAX_TENANTS, Cell
 from bench.schema.document import (
     Amount,
     AttemptDocument,
@@ -78,9 +78,6 @@ class Failure(Document):
 #
 # All tenants run on one machine, so they read one clock, the kernel's CLOCK_MONOTONIC (`time.perf_counter`): times of
 # several tenants can be compared without any skew. The kernel's boot id and the time namespace prove that it is one.
-TenantIndex = Annotated[int, Field(ge=0, lt=64)]
-
-
 class TenantPlace(Document):
     """Where a tenant runs. None: not readable there."""
 
@@ -113,7 +110,7 @@ class CommonWindow(VersionedDocument):
 class TenantRecord(VersionedDocument):
     """What one tenant of a repeat did: each leaves one. Its cell is `as_tenant(tenant)` of the Result's cell."""
 
-    tenant: TenantIndex
+    tenant: Annotated[int, Field(ge=0, lt=MAX_TENANTS)]
     """0 is the tenant whose Result this is."""
     status: Status
     error: Failure | None = None

@@ -81,7 +81,8 @@ def prepare_inputs(cell: Cell) -> Arrays:
     Integers stay int64: TensorFlow keeps int32 tensors of a GPU in the host's memory and would copy them in every step.
     (JAX makes them int32 itself.)
     """
-    return tuple(np.ascontiguousarray(to_channels_last(array)) for array in make_inputs(cell))
+    arrays = make_inputs(cell)
+    return tuple(np.ascontiguousarray(array.transpose(0, 2, 3, 1) if array.ndim == 4 else array) for array in arrays)
 
 
 def cast_input(tensor: Any) -> Any:
@@ -93,11 +94,6 @@ def cast_input(tensor: Any) -> Any:
 def widen(tensor: Any) -> Any:
     """Return a half-precision tensor in float32, others as they are: losses are summed up in float32, as PyTorch's."""
     return ops.cast(tensor, keras.backend.result_type(tensor.dtype, "float32"))
-
-
-def to_channels_last(array: Any) -> Any:
-    """Return images (batch, channels, height, width) as (batch, height, width, channels); other arrays as they are."""
-    return array.transpose(0, 2, 3, 1) if array.ndim == 4 else array
 
 
 # Of torch.amp.GradScaler; Keras starts at 2^15 by itself. Both halve after an overflow, double after 2,000 good steps.

@@ -47,17 +47,16 @@ class TenantStepper:
         self._workload = workload
         self._recorder = recorder
         self._clock = clock
-        self._starts: list[float] = []
-        self._ends: list[float] = []
-        self._waits: list[float] = []
+        self._steps: list[tuple[float, float, float]] = []
+        """When each began and ended, and for how long it waited for data."""
 
     def rehearse(self) -> float:
         """Step for REHEARSAL_SECONDS, and return the seconds per step of the second half."""
         begin = self._clock()
-        while len(self._ends) < REHEARSAL_NUM_STEPS or self._clock() < begin + REHEARSAL_SECONDS:
+        while len(self._steps) < REHEARSAL_NUM_STEPS or self._clock() < begin + REHEARSAL_SECONDS:
             self._step()
-        middle = len(self._ends) // 2
-        return (self._ends[-1] - self._starts[middle]) / (len(self._ends) - middle)
+        later = self._steps[len(self._steps) // 2 :]
+        return (later[-1][1] - later[0][0]) / len(later)
 
     def await_window(self, find_window: Callable[[], CommonWindow | None]) -> CommonWindow:
         """Step until the window is set, and return it. Raise NoCommonWindowError where there is none."""
@@ -93,37 +92,31 @@ class TenantStepper:
         tenant was not there all the time.
         """
         start, end = _get_times(window)
-        inside = [
-            index
-            for index, (begun, ended) in enumerate(zip(self._starts, self._ends, strict=True))
-            if begun >= start and ended <= end
-        ]
+        inside = [step for step in self._steps if step[0] >= start and step[1] <= end]
         if not inside:
             raise NoCommonWindowError(
                 f"no step of this tenant lies within the window of {end - start:.1f} s as a whole"
             )
-        if self._starts[0] > start or self._ends[-1] < end:
+        if self._steps[0][0] > start or self._steps[-1][1] < end:
             raise NoCommonWindowError("this tenant did not step during the whole window")
-        first, last = inside[0], inside[-1]
-        self._recorder.steps += [self._ends[index] - self._starts[index] for index in inside]
+        begun, ended, waits = zip(*inside, strict=True)
+        self._recorder.steps += [later - earlier for earlier, later in zip(begun, ended, strict=True)]
         samples = Samples(  # without device_step_seconds: events of a GPU include what other tenants had it for
             warmup_step_seconds=tuple(self._recorder.warmup_steps),
             step_seconds=tuple(self._recorder.steps),
             reached_steady=reached_steady,
-            data_wait_seconds=tuple(self._waits[index] for index in inside) if self._waits else None,
+            data_wait_seconds=waits if self._workload.feed else None,
             max_queued_batches=self._workload.feed.max_queued_batches if self._workload.feed else None,
             summarized_by="mean",  # turns of time-slicing make some steps long: their median is no rate
         )
-        return samples, self._ends[last] - self._starts[first], self._starts[first] - start
+        return samples, ended[-1] - begun[0], begun[0] - start
 
     def _step(self) -> None:
         begun = self._clock()
         self._workload.run_step()
         self._workload.synchronize()
-        self._ends.append(self._clock())
-        self._starts.append(begun)
-        if self._workload.feed is not None:
-            self._waits.append(self._workload.feed.wait_seconds)
+        feed = self._workload.feed
+        self._steps.append((begun, self._clock(), 0.0 if feed is None else feed.wait_seconds))
 
 
 def _get_times(window: CommonWindow) -> tuple[float, float]:
@@ -219,7 +212,6 @@ class Tenant(Alone):
         )
 
     def _find_hold_seconds(self) -> float:
-        """Return for how long everybody still keeps its memory; 0 without a window."""
         until = self._window.hold_until_seconds if self._window else None
         return 0.0 if until is None else max(0.0, until - self.meeting.clock())
 
