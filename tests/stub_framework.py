@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from bench.frameworks.interface import Framework
 from bench.measure.harness import Workload
-from bench.measure.profile import DeviceActivity
+from bench.measure.passes import DeviceActivity
 from bench.schema import Cell, Device
 
 # Six steps of warm-up at the least, the first step before them, and three timed ones.

@@ -6,15 +6,21 @@ from typing import Any
 
 import pytest
 
-from bench.measure.passes import find_flat_stretch, run_pipelined, run_sustained
-from bench.measure.profile import DeviceActivity, profile_steps, summarize_activities
+from bench.measure.passes import (
+    DeviceActivity,
+    find_flat_stretch,
+    profile_steps,
+    run_pipelined,
+    run_sustained,
+    summarize_activities,
+)
 from scripted_workload import Clock, ScriptedWorkload
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for module in ("harness", "passes", "profile"):
+    for module in ("harness", "passes"):
         monkeypatch.setattr(f"bench.measure.{module}.perf_counter", clock.read)
     return clock
 

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import cast
 
 from bench.measure.harness import Workload
-from bench.measure.profile import DeviceActivity, ProfilerName
+from bench.measure.passes import DeviceActivity, ProfilerName
 from bench.registry import FRAMEWORKS
 from bench.schema import Cell
 

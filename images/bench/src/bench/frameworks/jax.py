@@ -23,8 +23,7 @@ from bench.data.feed import open_feed  # noqa: E402
 from bench.frameworks.interface import DeviceMissingError, Framework, Settings  # noqa: E402
 from bench.frameworks.xplane import TraceEvent, record_activities  # noqa: E402
 from bench.measure.harness import Workload  # noqa: E402
-from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
-from bench.measure.profile import DeviceActivity, ProfilerName  # noqa: E402
+from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, DeviceActivity, ProfilerName, spin_up  # noqa: E402
 from bench.schema import Cell  # noqa: E402
 from bench.tasks.keras import Part, build_task, cast_input, prepare_inputs, set_precision  # noqa: E402
 

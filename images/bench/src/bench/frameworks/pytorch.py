@@ -19,8 +19,7 @@ from torch.profiler import ProfilerActivity, profile
 from bench.data.feed import open_feed
 from bench.frameworks.interface import DeviceMissingError, Framework, Settings
 from bench.measure.harness import Workload
-from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up
-from bench.measure.profile import DeviceActivity, ProfilerName
+from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, DeviceActivity, ProfilerName, spin_up
 from bench.registry import MODELS
 from bench.schema import Cell, Device
 from bench.tasks.inputs import make_inputs

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
 
-from bench.measure.profile import DeviceActivity
+from bench.measure.passes import DeviceActivity
 
 GPU_PLANE = re.compile(r"/device:GPU:(\d+)")
 # "Stream #14(Compute)". Other lines of a GPU's plane are derived from these ("XLA Ops", "Steps"), counters or CUPTI's

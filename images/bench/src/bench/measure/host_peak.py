@@ -18,7 +18,7 @@ from bench.probes.cpu import (
     CPUINFO,
     SYSTEM_CPU,
     compare_cpu_counters,
-    list_siblings,
+    list_physical_cores,
     parse_cpuinfo,
     read_affinity,
     read_cpu_counters,
@@ -64,9 +64,8 @@ def make_host_peak(
 ) -> HostPeak:
     """Return the peak by what `measure_matrix_product` returned `before` the window and `after` it."""
     allowed = read_affinity()
-    cores = {list_siblings(cpu, system_cpu) or frozenset({cpu}) for cpu in allowed}
     first_processor = cpuinfo.read_text().strip().split("\n\n")[0] if cpuinfo.exists() else ""
-    num_cores = min(num_threads, len(cores))
+    num_cores = min(num_threads, len(list_physical_cores(allowed, system_cpu) or allowed))
     flops_per_cycle = find_flops_per_cycle(parse_cpuinfo(first_processor), cell.precision)
     clock_hertz = _read_highest_clock(allowed, cpuinfo, system_cpu)
     theoretical = num_cores * flops_per_cycle * clock_hertz if flops_per_cycle and clock_hertz else None

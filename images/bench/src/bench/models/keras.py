@@ -161,7 +161,7 @@ def add_blocks(x: Any, cell: Cell, blocks: Sequence[ResidualBlock]) -> Any:
 
 
 def convolve_and_normalize(x: Any, cell: Cell, num_channels: int, kernel_size: int, stride: int = 1) -> Any:
-    """Return a convolution and a batch norm with PyTorch's momentum and epsilon, of Keras or (`fused-norm`) TensorFlow."""
+    """Return x convolved and, with PyTorch's momentum and epsilon, normalised by Keras or (`fused-norm`) TensorFlow."""
     x = convolve(
         x,
         num_channels,

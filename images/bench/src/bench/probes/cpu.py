@@ -122,10 +122,10 @@ def read_affinity(tasks: Path = OWN_TASKS) -> frozenset[int]:
     return frozenset(allowed)
 
 
-def list_siblings(cpu: int, system_cpu: Path = SYSTEM_CPU) -> frozenset[int] | None:
-    """Return the CPUs that share a core with `cpu`, itself included; None where the machine does not show it."""
-    path = system_cpu / f"cpu{cpu}" / "topology" / "thread_siblings_list"
-    return parse_cpu_list(path.read_text()) if path.exists() else None
+def list_physical_cores(cpus: Collection[int], system_cpu: Path = SYSTEM_CPU) -> frozenset[frozenset[int]] | None:
+    """Return the cores of these CPUs, each as all its hyperthreads; None where the machine does not show them."""
+    files = [system_cpu / f"cpu{cpu}" / "topology" / "thread_siblings_list" for cpu in cpus]
+    return frozenset(parse_cpu_list(file.read_text()) for file in files) if all(map(Path.exists, files)) else None
 
 
 def parse_cpu_list(text: str) -> frozenset[int]:
@@ -242,11 +242,6 @@ def read_busy_seconds(stat: Path = PROC / "stat") -> dict[int, float]:
         for cpu, ticks in by_cpu.items()
         if cpu  # the first line is the sum of all
     }
-
-
-def list_physical_cores(cpus: Collection[int], system_cpu: Path = SYSTEM_CPU) -> frozenset[frozenset[int]] | None:
-    cores = {list_siblings(cpu, system_cpu) for cpu in cpus}
-    return None if None in cores else frozenset(filter(None, cores))
 
 
 def read_cgroup_pressure_seconds(membership: Path = CGROUP_MEMBERSHIP, root: Path = CGROUP_ROOT) -> float | None:

@@ -12,8 +12,7 @@ from bench.frameworks.interface import Framework
 from bench.measure.calibration import calibrate_cpu, calibrate_gpu
 from bench.measure.harness import Workload, run_steps
 from bench.measure.host_peak import find_host_peaks, make_host_peak, measure_matrix_product, repeat_undisturbed
-from bench.measure.passes import run_pipelined, run_sustained
-from bench.measure.profile import profile_steps
+from bench.measure.passes import profile_steps, run_pipelined, run_sustained
 from bench.measure.roofline import find_gpu_peaks, make_roofline
 from bench.probes import try_probe
 from bench.probes.cpu import list_own_pids
