@@ -315,8 +315,9 @@ def check_same_place(run: Run, cluster: Cluster | None, hostname: str, warn: Cal
     """
     places = [_describe_place(run.cluster, run.hostname), _describe_place(cluster, hostname)]
     is_elsewhere = getattr(run.cluster, "namespace", None) != getattr(cluster, "namespace", None)  # None: one machine
-    if run.cluster is not None and cluster is not None and run.cluster.is_apart_from(cluster):
-        is_elsewhere = is_elsewhere or (run.cluster.has_runner and cluster.has_runner)
+    if run.cluster is not None and cluster is not None and _are_apart(run.cluster, cluster):
+        # Where the runner is one of a cluster's pods, it reaches no other cluster.
+        is_elsewhere = is_elsewhere or run.cluster.context == cluster.context == "in-cluster"
         if places[0] == places[1]:
             places[1] = "another cluster of this name, with another certificate authority"
     if places[0] == places[1]:
@@ -328,6 +329,11 @@ def check_same_place(run: Run, cluster: Cluster | None, hostname: str, warn: Cal
             "measuring would be measured twice; resume it there, or give another --run-id"
         )
     warn(f"{begun}: if these are two, end what is still at work there, or it is measured twice")
+
+
+def _are_apart(one: Cluster, other: Cluster) -> bool:
+    """Return whether the API servers share no authority, as those of two clusters; False where it is not known."""
+    return bool(one.authorities and other.authorities) and not set(one.authorities) & set(other.authorities)
 
 
 def _describe_place(cluster: Cluster | None, hostname: str) -> str:
@@ -376,6 +382,6 @@ def is_same_place(run: Run, plan: Run) -> bool:
     """Return whether both are of this machine, or of the same namespace and profile of one cluster."""
     if run.cluster is None and plan.cluster is None:
         return run.hostname == plan.hostname
-    if run.cluster is None or plan.cluster is None or run.cluster.is_apart_from(plan.cluster):
+    if run.cluster is None or plan.cluster is None or _are_apart(run.cluster, plan.cluster):
         return False
     return run.cluster.model_copy(update={"authorities": plan.cluster.authorities}) == plan.cluster

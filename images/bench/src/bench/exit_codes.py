@@ -26,16 +26,8 @@ EXIT_SIGINT, EXIT_SIGABRT, EXIT_SIGKILL, EXIT_SIGSEGV, EXIT_SIGTERM = 130, 134, 
 
 FINAL_EXIT_CODES = frozenset(
     {
-        EXIT_NOT_OK,
-        EXIT_USER_ERROR,
-        EXIT_RESULT_IN_LOG,
-        EXIT_NODE_FAULT,
-        EXIT_INTERNAL_ERROR,
-        EXIT_COMMAND_NOT_EXECUTABLE,
-        EXIT_COMMAND_NOT_FOUND,
-        EXIT_SIGABRT,
-        EXIT_SIGKILL,
-        EXIT_SIGSEGV,
+        *(EXIT_NOT_OK, EXIT_USER_ERROR, EXIT_RESULT_IN_LOG, EXIT_NODE_FAULT, EXIT_INTERNAL_ERROR),
+        *(EXIT_COMMAND_NOT_EXECUTABLE, EXIT_COMMAND_NOT_FOUND, EXIT_SIGABRT, EXIT_SIGKILL, EXIT_SIGSEGV),
     }
 )
 """Exit codes after which the Job makes no other pod: it would end the same way, or nothing is left to do. After

@@ -32,10 +32,7 @@ def remember_secret(value: object) -> None:
 
 
 def hide_secrets(text: str, variables: Mapping[str, str] | None = None) -> str:
-    """Return the last MAX_CHARACTERS of `text` without the values of secret variables, and users of URLs.
-
-    `variables`: this process's environment, unless given.
-    """
+    """Return the end of `text` without values of secret variables (default: this process's) and users of URLs."""
     text = text[-MAX_CHARACTERS:]
     named = (os.environ if variables is None else variables).items()
     secrets = {value for name, value in named if len(value) >= MIN_CHARACTERS and _is_secret_name(name)}

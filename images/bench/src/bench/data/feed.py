@@ -13,7 +13,7 @@ from bench.registry import FRAMEWORKS
 from bench.schema import Cell
 
 
-class BatchFeed:
+class BatchFeed(Iterator[tuple[Any, ...]]):
     """The endless batches of a pipeline, as an iterator that knows how long it made its caller wait."""
 
     def __init__(self, batches: Iterator[tuple[Any, ...]], max_queued_batches: int) -> None:
@@ -22,9 +22,6 @@ class BatchFeed:
         """The most batches that the pipeline can hold ready, so that a slow one shows only after as many."""
         self.wait_seconds = 0.0
         """How long the last batch was waited for."""
-
-    def __iter__(self) -> "BatchFeed":
-        return self
 
     def __next__(self) -> tuple[Any, ...]:
         start = perf_counter()

@@ -27,11 +27,7 @@ IMAGE_ADVICE = "give a folder with trainA, trainB, testA and testB, as horse2zeb
 
 
 def find_cifar10_files(cell: Cell) -> tuple[Path, ...]:
-    """Return CIFAR-10's binary files for the cell's phase: five for training, one for inference, each whole.
-
-    UserError where the folder or a file is missing, a file is no row of records, the model has too few classes, or
-    there are fewer images than a batch takes.
-    """
+    """Return CIFAR-10's binary files for the cell's phase: five for training, one for inference, each whole."""
     if cell.num_classes is None or cell.num_classes < CIFAR_NUM_CLASSES:
         raise UserError(
             f"num_classes: CIFAR-10 in {cell.data_dir} has {CIFAR_NUM_CLASSES} classes, the cell {cell.num_classes}; "
@@ -45,11 +41,7 @@ def find_cifar10_files(cell: Cell) -> tuple[Path, ...]:
 
 
 def find_image_files(cell: Cell) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """Return the JPEG and PNG files of both domains for the cell's phase, sorted by name.
-
-    UserError where a folder is missing or holds fewer images than a batch takes, or a file cannot be read. Damage is
-    met when an image is decoded.
-    """
+    """Return the JPEG and PNG files of both domains, sorted by name. Damage is met when an image is decoded."""
     folder = _find_folder(cell, IMAGE_ADVICE)
     domain_a, domain_b = (_find_images(cell, folder / name) for name in IMAGE_FOLDERS[cell.phase])
     return domain_a, domain_b

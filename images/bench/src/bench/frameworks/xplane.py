@@ -25,8 +25,6 @@ KINDS: dict[str, Literal["kernel", "copy"]] = {
     "memset_details": "copy",
 }
 GRAPH = "cuda_graph_exec_id"
-
-
 TraceEvent = tuple[str, str, frozenset[str], float, float]
 """Names of its plane, its line and its statistics, start and duration in nanoseconds."""
 

@@ -13,7 +13,7 @@ from bench.measure.host_peak import BuildWorkload, make_product_cell, repeat_und
 from bench.measure.passes import run_pipelined
 from bench.measure.roofline import find_gpu_peaks
 from bench.probes.cuda import choose_gpu_copy_bytes, measure_gpu_copy
-from bench.probes.memory import choose_copy_bytes, measure_memory_copy, read_cache_bytes, read_room_bytes
+from bench.probes.memory import choose_copy_bytes, measure_memory_copy, read_available_bytes, read_cache_bytes
 from bench.schema import Calibration, Cell
 
 MAX_MEASUREMENTS = 1
@@ -30,7 +30,7 @@ def calibrate_cpu(num_threads: int) -> Calibration:
     """Return the bandwidth of the host's memory for so many threads; without it where there is no room or no quiet."""
     start = perf_counter()
     cache_bytes = read_cache_bytes()
-    copy_bytes = choose_copy_bytes(cache_bytes, read_room_bytes())
+    copy_bytes = choose_copy_bytes(cache_bytes, read_available_bytes())
     rate = None
     if copy_bytes is not None:
         rate = repeat_undisturbed(num_threads, lambda: measure_memory_copy(num_threads, copy_bytes), MAX_MEASUREMENTS)

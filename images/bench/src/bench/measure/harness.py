@@ -16,7 +16,7 @@ from bench.data.feed import BatchFeed
 from bench.errors import UserError
 from bench.measure.levels import find_levels
 from bench.probes import try_probe
-from bench.probes.cpu import CpuWatch
+from bench.probes.cpu import watch_cpus
 from bench.schema import Cell, CpuUse, Device, Phases, Samples
 from bench.schema.document import MIN_STEP_SECONDS
 
@@ -105,8 +105,6 @@ def measure(
 ) -> tuple[Phases, Samples, CpuUse | None]:
     """Run first step, warm-up and timed window of `workload`; `recorder` receives each step as it ends.
 
-    `watch_window` is entered just before the window and left just after it.
-
     Returns `phases` completed, the raw samples, and who used the CPUs from just before the window to just after it. All
     times are wall seconds of `time.perf_counter`.
     """
@@ -117,9 +115,9 @@ def measure(
     gc.collect()  # before the reset: what is garbage would count as the window's peak
     workload.reset_peak_memory()
     with watch_window():
-        cpu_watch = CpuWatch(recorder.failures)
+        end_cpu_watch = watch_cpus(recorder.failures)
         steady_seconds = window.run(cell)
-        cpu_use = cpu_watch.end()
+        cpu_use = end_cpu_watch()
     _check_clock("timed window", recorder.steps)
     samples = Samples(
         warmup_step_seconds=tuple(recorder.warmup_steps),

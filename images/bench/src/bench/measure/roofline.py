@@ -1,5 +1,4 @@
-"""The roofline of a step, and the peak rates of GPUs by the name that NVML gives them, from `gpus.csv` beside this
-module.
+"""The roofline of a step, and the peak rates of GPUs, by the names that NVML gives them, from `gpus.csv`.
 
 Williams, Waterman and Patterson, "Roofline" (CACM 52, 2009): no step is faster than its operations at the peak rate,
 nor than its bytes at the memory's bandwidth.

@@ -269,11 +269,7 @@ GAN_WIDTH = 64
 
 
 def build_cyclegan(cell: Cell) -> dict[str, keras.Model]:
-    """Return generator_ab, generator_ba (11,378,179 parameters each) and discriminator_a, discriminator_b (2,764,737).
-
-    Generators map images (batch, size, size, 3) to images in [-1, 1], size a multiple of 4. Discriminators map images
-    to scores (batch, n, n, 1) of overlapping patches of 70 px; n = 30 at 256 px.
-    """
+    """Return the networks of bench.models.torch.build_cyclegan, images and scores with their channels last."""
     return {
         "generator_ab": build_generator(cell.input_size),
         "generator_ba": build_generator(cell.input_size),

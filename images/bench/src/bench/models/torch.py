@@ -16,8 +16,7 @@ def build_conv6(cell: Cell) -> nn.Module:
     """Return the Conv-6 of Frankle and Carbin (arXiv 1803.03635, figure 2).
 
     Three pairs of 3x3 convolutions (64, 128, 256 channels), max-pooling after each pair, dense 256-256-classes, ReLU;
-    Gaussian Glorot weights, as the same figure says.
-    2,262,602 parameters at 32 px and 10 classes.
+    Gaussian Glorot weights, as the same figure says. 2,262,602 parameters at 32 px and 10 classes.
     """
     layers: list[nn.Module] = []
     num_channels = 3
@@ -89,8 +88,6 @@ def build_vit_b_16(cell: Cell) -> nn.Module:
 # the exact GELU; a last norm, the mean over the tokens, one dense layer. Norms are layer norms with epsilon 1e-5, all
 # dense layers have biases, no dropout, no mask: every text fills its length. 8,312,834 parameters at 128 tokens and 2
 # classes. Weights N(0, 0.02), biases zero, as BERT's in Hugging Face's transformers (BertConfig.initializer_range).
-
-
 class TextClassifier(nn.Module):
     """The whole model: maps tokens (batch, length) of int64 to logits (batch, classes)."""
 
@@ -141,8 +138,6 @@ def build_text_classifier(cell: Cell) -> nn.Module:
 # CycleGAN: architecture and initial weights as in the authors' code (github.com/junyanz/pytorch-CycleGAN-and-pix2pix,
 # models/ networks.py; Zhu et al., arXiv 1703.10593, section 7.2): instance norm without affine parameters or
 # statistics, so that every convolution has a bias; weights N(0, 0.02), biases zero.
-
-
 class ResidualBlock(nn.Module):
     """Two 3x3 convolutions with reflection padding and instance norm, added to their input."""
 

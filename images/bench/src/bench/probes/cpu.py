@@ -7,7 +7,7 @@ Only the CPUs of the process's affinity and their hyperthreads say whether it ha
 import math
 import os
 import resource
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -183,20 +183,17 @@ def read_cpu_counters() -> CpuCounters:
     )
 
 
-class CpuWatch:
-    """The use of the CPUs from now until `end`. What cannot be read is noted in `failures` and ends no measurement."""
+def watch_cpus(failures: list[str]) -> Callable[[], CpuUse | None]:
+    """Watch the use of the CPUs until what is returned is called. What cannot be read is noted in `failures`."""
+    name = "use of the CPUs"
+    before = try_probe(failures, name, read_cpu_counters, None)
 
-    def __init__(self, failures: list[str]) -> None:
-        self._failures = failures
-        self._before = try_probe(failures, "use of the CPUs", read_cpu_counters, None)
-
-    def end(self) -> CpuUse | None:
-        before = self._before
+    def end() -> CpuUse | None:
         if before is None:
             return None
-        return try_probe(
-            self._failures, "use of the CPUs", lambda: compare_cpu_counters(before, read_cpu_counters()), None
-        )
+        return try_probe(failures, name, lambda: compare_cpu_counters(before, read_cpu_counters()), None)
+
+    return end
 
 
 def compare_cpu_counters(before: CpuCounters, after: CpuCounters) -> CpuUse:

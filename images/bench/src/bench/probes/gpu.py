@@ -186,10 +186,7 @@ class GpuProbe:
         self._add(self._find_neighbours(device, own_pids) for device in self._devices)
 
     def _find_neighbours(self, device: Device, own_pids: Collection[int]) -> dict[str, Any]:
-        """Return what is known now.
-
-        A container may see no process, or processes by the numbers of its host: who does not see itself sees nobody.
-        """
+        """Return what is known now: in a container, who does not see itself by its own number sees nobody."""
         processes = device.read_compute_processes() or ()
         own_pids = {*own_pids, *self._find_servers(processes)}
         sizes = [process.memory_bytes for process in processes if process.pid in own_pids]

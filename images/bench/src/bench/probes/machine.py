@@ -145,10 +145,7 @@ def read_place(device: Device) -> TenantPlace:
 
 
 def read_environment(order: Order, framework: Framework, num_threads: int, variables: Mapping[str, str]) -> Environment:
-    """Return everything that is known about this process's machine, libraries and switches.
-
-    `variables`: those set from outside that can change a time.
-    """
+    """Return everything known of this process's machine, libraries and switches; `variables`: set from outside."""
     cell = order.cell
     on_gpu = cell.device == "gpu"
     return Environment(

@@ -121,12 +121,6 @@ def choose_copy_bytes(cache_bytes: int | None, room_bytes: int) -> int | None:
     return chosen if chosen >= MIN_BYTES else None
 
 
-def read_room_bytes() -> int:
-    """Return how much memory this process may still take: its cgroup's limit, or the machine's, less what it has."""
-    total = read_memory_total_bytes()
-    return min(read_memory_limit_bytes() or total, total) - _read_kibibytes("/proc/self/status", "VmRSS")
-
-
 def read_available_bytes(membership: Path = CGROUP_MEMBERSHIP, root: Path = CGROUP_ROOT) -> int:
     """Return how many bytes a process can take before the machine swaps or a limit of a cgroup around it kills it."""
     available = [_read_kibibytes("/proc/meminfo", "MemAvailable")]

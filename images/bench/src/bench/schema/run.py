@@ -63,15 +63,6 @@ class Cluster(Document):
     authorities: tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")], ...] = ()
     """SHA-256 of each certificate that the API server's own is checked by, in hex, sorted. Empty: not recorded."""
 
-    @property
-    def has_runner(self) -> bool:
-        """Whether the runner is one of its pods, which reaches no other cluster."""
-        return self.context == "in-cluster"
-
-    def is_apart_from(self, other: "Cluster") -> bool:
-        """Return whether the API servers share no authority, as those of two clusters; False where it is not known."""
-        return bool(self.authorities and other.authorities) and not set(self.authorities) & set(other.authorities)
-
 
 class MissingRepeat(Document):
     """A planned repeat that has no terminal record."""

@@ -10,10 +10,7 @@ from bench.store.store import Store
 
 
 def read_runs(store: Store, run_ids: Iterable[str]) -> tuple[list[Run], dict[str, str]]:
-    """Return these runs in this order, and for each run.json that is missing or cannot be read the reason, by run id.
-
-    Raise StoreError if the store cannot be used.
-    """
+    """Return these runs in this order; for each run.json that is missing or cannot be read the reason, by run id."""
     ids_by_key = {run_key(run_id): run_id for run_id in run_ids}
     plans: dict[str, Run | str] = dict.fromkeys(ids_by_key.values(), "there is none")
     for key, data in store.get_listed(ids_by_key):

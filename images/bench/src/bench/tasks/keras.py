@@ -48,7 +48,6 @@ class Task:
     """Run in this order in every training step, each with its own optimiser; empty where nothing is trained."""
 
     def list_variables(self) -> list[keras.Variable]:
-        """Return every variable that a step reads or changes."""
         networks = [network for network in self.networks.values() if isinstance(network, keras.Layer)]
         owners = [*networks, *(part.optimizer for part in self.parts)]
         weights = [variable for owner in owners for variable in owner.variables]

@@ -136,10 +136,7 @@ class Meeting:
         self._put("end", record.to_json(), self.order.tenant)
 
     def gather(self, seconds: float) -> list[TenantRecord]:
-        """Return the records of the other tenants when all are there.
-
-        After so many seconds, one is made for each tenant that has left none.
-        """
+        """Return the records of the other tenants; after so many seconds one is made for each that has left none."""
         others = range(1, self.order.cell.tenants)
         self._await(lambda: not self._list_missing(self._list(), "end", others), seconds)
         return [self._find_record(tenant) for tenant in others]
@@ -205,10 +202,7 @@ GRAVITY: tuple[Status, ...] = ("oom", "timeout", "failed", "preempted")
 
 
 def explain_apart(places: Mapping[int, TenantPlace], sharing: Sharing) -> str | None:
-    """Return why these tenants do not share one device in the way asked for, in one line; None where they do.
-
-    What cannot be read of a tenant is not held against it.
-    """
+    """Return why these tenants, as far as that can be read, do not share one device as asked for; None: they do."""
     for name, found in (
         ("machine (boot id)", {place.boot_id for place in places.values()}),
         ("time namespace", {place.time_namespace for place in places.values()}),

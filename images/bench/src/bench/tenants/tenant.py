@@ -10,7 +10,7 @@ from typing import Any
 from bench.errors import UserError
 from bench.frameworks.interface import Framework
 from bench.measure.harness import StepRecorder, WatchWindow, Workload, start_up_workload
-from bench.probes.cpu import CpuWatch
+from bench.probes.cpu import watch_cpus
 from bench.probes.gpu import DeviceMemory
 from bench.probes.machine import read_place
 from bench.schema import (
@@ -80,10 +80,10 @@ class TenantStepper:
         while self._clock() < start - WATCH_SECONDS:
             self._step()
         with watch():
-            cpu_watch = CpuWatch(self._recorder.failures)
+            end_cpu_watch = watch_cpus(self._recorder.failures)
             while self._clock() < end:
                 self._step()
-            return cpu_watch.end()
+            return end_cpu_watch()
 
     def select(self, window: CommonWindow, *, reached_steady: bool) -> tuple[Samples, float, float]:
         """Return the steps within the window, the seconds that they took, and how late the first one began.

@@ -19,6 +19,7 @@ from bench.schema import (
     CpuUse,
     Environment,
     Failure,
+    Memory,
     Phases,
     Result,
     Samples,
@@ -125,10 +126,7 @@ class Attempt:
         return self.result
 
     def cut_short(self, status: Status, failure: Failure) -> Result:
-        """Return the record of an attempt that is ended from outside, with what it has measured so far.
-
-        May be called in another thread, while `run` is at work.
-        """
+        """Return the record of an attempt that another thread ends while `run` is at work, with what it has so far."""
         warmup, steps = tuple(self._recorder.warmup_steps), tuple(self._recorder.steps)
         samples = None
         if steps:
@@ -221,7 +219,7 @@ class Attempt:
             # Not the time of day again: it may have been set back since.
             "finished_at": bound_time(self._started_at + timedelta(seconds=perf_counter() - self._start)),
             "phases": self._phases,
-            "memory": self._probes.read_early_memory() if status != "ok" else None,
+            "memory": Memory(peak_rss_bytes=self._probes.read_peak_rss()) if status != "ok" else None,
             "gpu_use": self._probes.gpu_use,
             "host_peak": self._probes.host_peak,
             "calibration": self._probes.calibration,

@@ -107,8 +107,5 @@ def use_compile_cache(folder: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> Non
 
 
 def read_chosen_variables() -> dict[str, str]:
-    """Return the variables of compilers and caches that are set.
-
-    Call it before the framework is imported: Inductor sets its own to the default.
-    """
+    """Return the variables of compilers and caches that are set; once it is imported, Inductor has set its own."""
     return {name: os.environ[name] for name in (COMPILE_CACHE_VARIABLE, *FOLDERS, "CC", "CXX") if name in os.environ}

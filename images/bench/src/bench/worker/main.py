@@ -84,8 +84,6 @@ START_PATIENCE_SECONDS = 60.0
 """How long to wait for a store that cannot be reached, before anything is measured."""
 DELIVERY_SECONDS = 120.0
 """How long to try to deliver the record where the order sets no time limit."""
-
-
 EXIT_CODES: Mapping[type[UserError], int] = {
     StoreUnreachable: EXIT_TRY_AGAIN,
     DeviceInUseError: EXIT_TRY_AGAIN,

@@ -18,16 +18,7 @@ from bench.probes import try_probe
 from bench.probes.cpu import list_own_pids
 from bench.probes.gpu import DeviceMemory, GpuProbe
 from bench.probes.memory import read_peak_cgroup_bytes, read_peak_rss_bytes, reset_peak_rss
-from bench.schema import (
-    Calibration,
-    Cell,
-    Environment,
-    GpuUse,
-    HostPeak,
-    Memory,
-    Roofline,
-    Samples,
-)
+from bench.schema import Calibration, Cell, Environment, GpuUse, HostPeak, Memory, Roofline, Samples
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -73,7 +64,7 @@ class Observer:
     def measure_host_before(self, framework: Framework) -> None:
         """Measure the host's matrix product before the first step of a CPU cell; its memory enters no peak."""
         if self._measures_host:
-            self._peak_rss_before_bytes = self._read_peak_rss() or 0
+            self._peak_rss_before_bytes = self.read_peak_rss() or 0
             self._host_before = self._measure_host(framework, "before")
             self.run("peak memory without the matrix product", None, reset_peak_rss)
 
@@ -89,7 +80,7 @@ class Observer:
         """Return the peaks, right after the timed window: what comes later would add to them."""
         unknown: tuple[int | None, int | None] = (None, None)
         allocated, reserved = self.run("peak memory of the GPU", unknown, framework.read_peak_memory)
-        peak_rss = self._read_peak_rss()
+        peak_rss = self.read_peak_rss()
         return Memory(
             peak_rss_bytes=None if peak_rss is None else max(self._peak_rss_before_bytes, peak_rss),
             peak_cgroup_bytes=self.run("peak memory of the cgroup", None, read_peak_cgroup_bytes),
@@ -97,10 +88,7 @@ class Observer:
             peak_memory_reserved_bytes=reserved,
         )
 
-    def read_early_memory(self) -> Memory:
-        return Memory(peak_rss_bytes=self._read_peak_rss())
-
-    def _read_peak_rss(self) -> int | None:
+    def read_peak_rss(self) -> int | None:
         return self.run("peak memory of the process", None, read_peak_rss_bytes)
 
     def look_for_neighbours(self, tenant_pids: Callable[[], frozenset[int]] = frozenset) -> None:
