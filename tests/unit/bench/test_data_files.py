@@ -11,13 +11,7 @@ from bench.data.files import Cifar10Records, find_cifar10_files, find_image_file
 from bench.errors import UserError
 from bench.schema import Phase
 from factories import make_cell
-from tiny_data import (
-    NUM_IMAGES_A,
-    NUM_TRAINING_IMAGES,
-    make_cifar10_image,
-    write_cifar10,
-    write_image_folders,
-)
+from tiny_data import NUM_IMAGES_A, NUM_TRAINING_IMAGES, make_cifar10_image, write_cifar10, write_image_folders
 
 
 def find_cifar10(folder: Path, phase: Phase = "train", **fields: Any) -> tuple[Path, ...]:

@@ -15,11 +15,7 @@ from bench.probes import memory
 from bench.probes.cpu import parse_cpu_list, read_cpu_model
 from bench.probes.library_files import read_library_files
 from bench.probes.machine import hash_id, read_machine, read_machine_identity
-from bench.probes.memory import (
-    choose_copy_bytes,
-    measure_memory_copy,
-    read_cache_bytes,
-)
+from bench.probes.memory import choose_copy_bytes, measure_memory_copy, read_cache_bytes
 from bench.schema import Machine, MachineIdentity
 from file_trees import write_tree
 

@@ -12,15 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from bench.schema import InvalidDocumentError, Result, Run, read_document, read_result, read_run
-from factories import (
-    START,
-    make_cell,
-    make_failed_result,
-    make_gpu_use,
-    make_phases,
-    make_result,
-    make_run,
-)
+from factories import START, make_cell, make_failed_result, make_gpu_use, make_phases, make_result, make_run
 from tenancies import make_failed_record, make_record, make_shared_result, make_tenancy
 
 
