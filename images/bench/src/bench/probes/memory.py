@@ -129,7 +129,7 @@ def read_available_bytes(membership: Path = CGROUP_MEMBERSHIP, root: Path = CGRO
             with suppress(OSError, ValueError):  # no limit here: no file, as at the top, or the word `max`
                 limit_bytes = int((folder / limit).read_text())
                 statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-                available.append(limit_bytes - int((folder / use).read_text()) + int(statistics[reclaimable]))
+                available.append(limit_bytes - int((folder / use).read_text()) + int(statistics.get(reclaimable, 0)))
     return max(0, min(available))
 
 
