@@ -115,8 +115,9 @@ class TenantStepper:
         begun = self._clock()
         self._workload.run_step()
         self._workload.synchronize()
+        ended = self._clock()
         feed = self._workload.feed
-        self._steps.append((begun, self._clock(), 0.0 if feed is None else feed.wait_seconds))
+        self._steps.append((begun, ended, 0.0 if feed is None else feed.wait_seconds))
 
 
 def _get_times(window: CommonWindow) -> tuple[float, float]:
