@@ -21,6 +21,7 @@ from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, find_varying, label_
 from collector.ratio_words import format_percent
 from collector.results.cell_repeats import count_values
 from collector.results.frames import Row, describe_cell, list_rows
+from collector.results.summary import average_energies
 from collector.statistics import Estimate
 from collector.units import (
     JOULE,
@@ -179,7 +180,7 @@ def _judge(estimate: Estimate | None, reason: Obstacle, number: int) -> Ratio:
 
 
 def make_grid(analysis: Analysis) -> Grid:
-    summary, left_out = analysis.summary, analysis.collection.run.left_out
+    left_out, summary = analysis.collection.run.left_out, average_energies(analysis.summary, analysis.collection)
     rows = summary.assign(left_out="", has_environments=summary["num_environments"] > 1)
     if left_out:
         others = [describe_cell(one.cell) | {"cell_id": one.cell.cell_id, "left_out": one.reason} for one in left_out]

@@ -305,9 +305,7 @@ GRAM = Unit(label="g", size=1.0)
 KILOGRAM = Unit(label="kg", size=1e3)
 HOUR = Unit(label="h", size=3600.0)
 KILOWATT_HOUR = Unit(label="kWh", size=3.6e6)
-MEAN_REMARK = (
-    "A measured energy is the geometric mean of the repeats that count; the table of power and energy has their median."
-)
+MEAN_REMARK = "A measured energy is the geometric mean of the repeats that count."
 TEXTS = ("label", "run_id", "place", "energy_of")
 
 

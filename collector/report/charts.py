@@ -330,7 +330,14 @@ def plot_forecast(forecast: Forecast) -> alt.LayerChart:
     dash = alt.StrokeDash("candidate:N", scale=alt.Scale(domain=names, range=[[2, 2], [1, 0], [1, 3]]))
     years = alt.Scale(zero=False, nice=False, padding=8)
     x = alt.X("date:Q", title=None, scale=years, axis=alt.Axis(format="d", tickCount=6))
-    y = make_value_axis(find_bounds(forecast), forecast.series.unit)
+    # The axis spans the observations and every bound of the asked year.
+    asked = forecast.predictions[forecast.predictions["year"] == forecast.year]
+    values = pd.concat([observations["value"], asked["lower"], asked["upper"]])
+    bounds = [float(values.min()), float(values.max())]
+    base = 2 if math.log2(bounds[1] / bounds[0]) <= MAX_POWERS_OF_TWO else 10
+    axis = alt.Axis(tickCount=12, format=",~r" if base == 2 else ".0e")
+    scale = alt.Scale(type="log", base=base, domain=bounds, nice=True)
+    y = alt.Y("value:Q", title=f"{forecast.series.unit}, log scale", scale=scale, axis=axis)
     lines = forecast.predictions.drop(columns="refusal").assign(date=forecast.predictions["year"] + 0.5)
     lines["weight"] = (lines["candidate"] == winner).map({True: 3.0, False: 1.4})
     ahead = lines[(lines["year"] > forecast.series.last_year) & (lines["candidate"] == winner)].dropna(subset="upper")
@@ -351,18 +358,3 @@ def plot_forecast(forecast: Forecast) -> alt.LayerChart:
     credit = f"Data: {forecast.series.attribution}"
     title = alt.TitleParams(credit, orient="bottom", anchor="start", fontSize=10, fontWeight="normal", color=GREY)
     return chart.properties(title=title)
-
-
-def find_bounds(forecast: Forecast) -> tuple[float, float]:
-    """Return what the axis has to span: the observations and every bound of the asked year."""
-    asked = forecast.predictions[forecast.predictions["year"] == forecast.year]
-    values = pd.concat([forecast.series.observations["value"], asked["lower"], asked["upper"]])
-    return float(values.min()), float(values.max())
-
-
-def make_value_axis(bounds: tuple[float, float], unit: str) -> alt.Y:
-    """Return a log axis from a power of 2 below the bounds to one above, or of 10 where they are far apart."""
-    base = 2 if math.log2(bounds[1] / bounds[0]) <= MAX_POWERS_OF_TWO else 10
-    scale = alt.Scale(type="log", base=base, domain=list(bounds), nice=True)
-    axis = alt.Axis(tickCount=12, format=",~r" if base == 2 else ".0e")
-    return alt.Y("value:Q", title=f"{unit}, log scale", scale=scale, axis=axis)

@@ -62,7 +62,7 @@ def make_page(analysis: Analysis, *, home: str = "") -> str:
     style, script = _read("page.css"), _read("page.js")
     results, facts = collection.results, dict(list_facts(collection))
     named = {name: f"driver {text}" if name == "driver" else text for name, text in facts.items()}
-    data = make_data(analysis, grid)
+    data, timed = make_data(analysis, grid), ("timed", describe_windows(collection))
     return (
         open_templates()
         .get_template("page.html.j2")
@@ -73,7 +73,7 @@ def make_page(analysis: Analysis, *, home: str = "") -> str:
             style=Markup(style),
             script=Markup(script),
             headline=" · ".join(filter(None, [named.get(name, "") for name in HEADLINE] + _list_conditions(analysis))),
-            facts=[*facts.items(), ("timed", describe_windows(collection))],
+            facts=[*(one for one in facts.items() if one[0] not in ("matrix", "run", *HEADLINE)), timed],
             outcome=f"{int((results['status'] == 'ok').sum()):,} of {count_things(len(results), 'repeat')} ok, "
             f"{count_things(len(collection.run.cells), 'cell')}.",
             doubts=list_doubts(analysis),
@@ -227,7 +227,7 @@ def _view_table(table: Table, limit: int) -> tuple[Table, Sequence[tuple[str, ..
     return table, table.format_rows(), list(cells)
 
 
-def _view_plot(name: str, group: FigureGroup) -> tuple[str, list[tuple[str, str]], str]:
+def _view_plot(name: str, group: FigureGroup) -> tuple[str, list[tuple[str, str, Sequence[str]]], str]:
     """Return the question of a plot, its first MAX_PANELS panels as pictures with their words, and its caption."""
     panels, caption = group.figures, group.caption
     if len(panels) > MAX_PANELS:
@@ -236,7 +236,8 @@ def _view_plot(name: str, group: FigureGroup) -> tuple[str, list[tuple[str, str]
     for panel in panels[:MAX_PANELS]:
         svg = vl_convert.vegalite_to_svg(size_spec(panel, FIGURE_PIXELS, has_title=True), vl_version=VEGA_LITE)
         address = f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"  # can neither load nor run
-        pictures.append((address, f"{panel.title}: {panel.description}"))
+        sizes = re.findall(r'^<svg [^>]*?width="([\d.]+)" height="([\d.]+)"', svg)
+        pictures.append((address, f"{panel.title}: {panel.description}", sizes[0]))
     return group.question, pictures, caption
 
 

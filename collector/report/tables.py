@@ -17,29 +17,7 @@ from collector.comparisons import COMPARISONS, STRONG_SCALING, WEAK_SCALING
 from collector.costs.document import make_sample_table
 from collector.doubts import list_doubts
 from collector.grid import Grid, describe_ratio, format_figure, format_spread, make_grid
-from collector.tables.cells import (
-    make_devices_table,
-    make_durations_table,
-    make_energy_table,
-    make_failures_table,
-    make_inference_table,
-    make_invalid_table,
-    make_kernel_time_table,
-    make_left_out_table,
-    make_memory_table,
-    make_roofline_table,
-    make_skipped_table,
-    make_sustained_table,
-    make_training_table,
-)
-from collector.tables.comparisons import (
-    make_comparison_table,
-    make_nights_table,
-    make_ranking_table,
-    make_shared_device_table,
-    make_tenant_latency_table,
-    make_tenant_speed_table,
-)
+from collector.tables import cells, comparisons
 from collector.tables.environments import make_environments_table, make_machines_table, make_shared_environment_table
 from collector.tables.table import Table, make_table, print_table, print_text, text_column
 from collector.units import count_things
@@ -120,34 +98,34 @@ class Section(NamedTuple):
 
 
 SECTIONS = (
-    Section("ranking", "Ranking", "fastest and cheapest", (make_ranking_table,)),
-    Section("failures", "Failures", "what they wrote", (make_failures_table,)),
+    Section("ranking", "Ranking", "fastest and cheapest", (comparisons.make_ranking_table,)),
+    Section("failures", "Failures", "what they wrote", (cells.make_failures_table,)),
     Section(
         "cells",
         "All cells",
         "a row opens its steps",
-        (make_training_table, make_inference_table, make_sustained_table),
+        (cells.make_training_table, cells.make_inference_table, cells.make_sustained_table),
         is_complete=True,
     ),
     Section(
         "scaling",
         "Batches and GPUs",
         "how the step time grows",
-        tuple(partial(make_comparison_table, one) for one in (WEAK_SCALING, STRONG_SCALING)),
+        tuple(partial(comparisons.make_comparison_table, one) for one in (WEAK_SCALING, STRONG_SCALING)),
         ("latencies", "scaling"),
     ),
     Section(
         "memory",
         "Memory and durations",
         "peak memory, where time goes",
-        (make_memory_table, make_durations_table),
+        (cells.make_memory_table, cells.make_durations_table),
         ("memory",),
     ),
     Section(
         "roofline",
         "Energy and roofline",
         "clocks, power, share of the peak",
-        (make_energy_table, make_devices_table, make_roofline_table, make_kernel_time_table),
+        (cells.make_energy_table, cells.make_devices_table, cells.make_roofline_table, cells.make_kernel_time_table),
         ("roofline",),
     ),
     Section("costs", "Cost", "1,000 samples at listed prices", (_make_cost_table,)),
@@ -155,18 +133,20 @@ SECTIONS = (
         "sharing",
         "Sharing",
         "what tenants of one device do to each other",
-        (make_tenant_speed_table, make_tenant_latency_table, make_shared_device_table),
+        (
+            comparisons.make_tenant_speed_table,
+            comparisons.make_tenant_latency_table,
+            comparisons.make_shared_device_table,
+        ),
         ("tenants",),
     ),
     Section("since", "Since the last run", "each cell against that run, as compare judges it", (_make_since_table,)),
-    Section(
-        "nights", "Changes over the nights", "changes that were seen, with what became of them", (make_nights_table,)
-    ),
+    Section("nights", "Changes over the nights", "and what became of them", (comparisons.make_nights_table,)),
     Section(
         "not-counted",
         "What does not count",
         "repeats, cells and documents",
-        (make_invalid_table, make_left_out_table, make_skipped_table),
+        (cells.make_invalid_table, cells.make_left_out_table, cells.make_skipped_table),
     ),
     Section(
         "environments",
@@ -179,7 +159,7 @@ SECTIONS = (
 
 def list_tables(analysis: Analysis) -> list[Table]:
     """Return the tables of all sections and comparisons with all of their columns, for files."""
-    compared = [make_comparison_table(one, analysis) for one in COMPARISONS if one.measure != "efficiency"]
+    compared = [comparisons.make_comparison_table(one, analysis) for one in COMPARISONS if one.measure != "efficiency"]
     return [
         *(one for one in compared if len(one.rows)),
         *(one for own in SECTIONS for one in own.make_tables(analysis)),

@@ -8,6 +8,7 @@ environment: a cell that ran in two environments has two rows, never one.
 import json
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,6 +39,7 @@ from collector.results.frames import (
 )
 from collector.statistics import Estimate, compute_quantiles, estimate_machine_effects, measure
 
+ENERGIES = ("gpu_energy_per_step_joules", "gpu_energy_per_sample_joules", "cpu_energy_per_sample_joules")
 RATES = (*CENTER_RATES, "window_samples_per_s")
 """The last is of the whole window: a mean already, whatever stands for the repeat."""
 # Of the repeats that count, the largest; of the other numbers, the median.
@@ -179,7 +181,7 @@ def _summarize_columns(counted: pd.DataFrame, groups: "pd.Series[int]") -> pd.Da
     parts = [
         times.groupby(groups).median().replace(math.inf, math.nan),
         counted[list(LARGEST)].groupby(groups).max(),
-        _average_rates(counted, groups),
+        _average(RATES, counted, groups),
         firsts.set_index(groups[firsts.index]),
     ]
     return pd.concat(parts, axis="columns").assign(
@@ -191,9 +193,17 @@ def _summarize_columns(counted: pd.DataFrame, groups: "pd.Series[int]") -> pd.Da
     )
 
 
-def _average_rates(counted: pd.DataFrame, groups: "pd.Series[int]") -> pd.DataFrame:
-    """Return the geometric means of RATES, of the machines' where there are several, as a step time's centre is."""
-    rates = counted[list(RATES)]
+def average_energies(summary: pd.DataFrame, collection: Collection) -> pd.DataFrame:
+    """Return a summary, whose energies are medians, with their geometric means, as costs and `compare` have them."""
+    results = collection.results
+    own, groups = (frame["cell_id"] + " " + frame["environment_id"] for frame in (summary, results))
+    means = _average(ENERGIES, results[judge_counting(results) != NO], groups)
+    return summary.assign(**{name: own.map(means[name]) for name in ENERGIES})
+
+
+def _average(names: Sequence[str], counted: pd.DataFrame, groups: "pd.Series[Any]") -> pd.DataFrame:
+    """Return the geometric means of columns, of the machines' where there are several, as a step time's centre is."""
+    rates = counted[list(names)]
     logs: pd.DataFrame = np.log(rates.where(rates > 0))  # type: ignore[assignment]  # of a frame it is one
     by_machine = logs.groupby([groups, counted["machine"]], dropna=False).mean()
     is_zero = (rates <= 0).groupby(groups).any()  # of a model without counted operations

@@ -8,6 +8,7 @@ import pandas as pd
 from bench.schema import Phase
 from collector.analysis import Analysis
 from collector.labels import add_labels
+from collector.results.cell_repeats import NO
 from collector.results.frames import (
     CELL_COLUMNS,
     Row,
@@ -16,7 +17,7 @@ from collector.results.frames import (
     list_rows,
     make_frame,
 )
-from collector.results.summary import list_failures, list_invalid, list_skipped
+from collector.results.summary import average_energies, list_failures, list_invalid, list_skipped
 from collector.tables.environments import NOT_RECORDED
 from collector.tables.table import (
     CELL,
@@ -265,8 +266,9 @@ ENERGY_COLUMNS = [
 
 
 def make_energy_table(analysis: Analysis) -> Table:
-    rows = select_known(analysis.summary, ENERGY_COLUMNS)
-    return make_table("Power and energy, medians of the repeats that count", [CELL, *ENERGY_COLUMNS], rows)
+    rows = select_known(average_energies(analysis.summary, analysis.collection), ENERGY_COLUMNS)
+    caption = "Power, medians, and energy, geometric means of the repeats that count"
+    return make_table(caption, [CELL, *ENERGY_COLUMNS], rows)
 
 
 # Below half, the GPU waits longer than it works: kernels that took no time at all would not make the step twice as
@@ -378,10 +380,10 @@ def make_invalid_table(analysis: Analysis) -> Table:
         CELL,
         count_column("repeat", "repeat"),
         text_column("verdict", "verdict"),
-        text_column("counts", "counts"),
         text_column("reasons", "verdict_reasons"),
     ]
-    return make_table("Repeats with another verdict than valid", columns, add_labels(list_invalid(analysis.collection)))
+    invalid = list_invalid(analysis.collection)
+    return make_table("Repeats that ended ok and do not count", columns, add_labels(invalid[invalid["counts"] == NO]))
 
 
 def make_left_out_table(analysis: Analysis) -> Table:

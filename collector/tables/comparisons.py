@@ -7,7 +7,7 @@ faster than another where that remains among all pairs of a family.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -27,7 +27,7 @@ from collector.comparisons import (
     Comparison,
     estimate_pair,
 )
-from collector.costs.document import OfferCost
+from collector.costs.document import OfferCost, describe_place
 from collector.labels import label_hardware, label_shared
 from collector.ratio_words import (
     NO_DIFFERENCE,
@@ -277,20 +277,27 @@ def make_ranking_table(analysis: Analysis) -> Table:
     rows = []
     for one in rank_programs(analysis):
         behind = zip(one.programs[1:], one.behind, strict=True)
-        told = (f"{row['variant']}, {100 * (ratio.center - 1):.3g} % longer" for row, (ratio, told) in behind if told)
+        longer = (f"{row['variant']}, {describe_longer(ratio)}" for row, (ratio, told) in behind if told)
         first = one.programs[0]
         time = format_number(first["center_step_seconds"], MILLISECOND, NUM_TIME_DIGITS)
-        tied = ", ".join(str(row["variant"]) for row in one.tied) or "none"
-        rows.append((one.work, f"fastest: {first['variant']}, {time} ms", tied, next(told, "")))
+        tied = _name_tied(first, one.tied, "variant")
+        rows.append((one.work, f"fastest: {first['variant']}, {time} ms", tied, next(longer, "")))
     currency = "" if analysis.costs is None else analysis.costs.currency
     for cheap in list_cheapest(analysis):
-        row, cost, place = cheap.first.row, cheap.first.cost.center, cheap.first.offer.place
-        price = f"cheapest: {row['label']}, {cost:.3g} {currency} for 1,000 samples at {place}"
-        tied = "; ".join(str(other.row["label"]) for other in cheap.tied) or "none"
+        row, cost = cheap.first.row, format_significant(cheap.first.cost.center)
+        price = f"cheapest: {row['label']}, {cost} {currency} for 1,000 samples on {cheap.first.place}"
+        tied = _name_tied(row, [other.row for other in cheap.tied], "label")
         rows.append((f"{row['model']} {row['phase']}", price, tied, ""))
     titles = ["work", "first", "not told from it", "the next that takes longer"]
     columns = [text_column(title, title) for title in titles]
     return make_table("Fastest and cheapest", columns, pd.DataFrame(rows, columns=titles))
+
+
+def _name_tied(first: Row, others: Sequence[Row], name: str) -> str:
+    """Return the names of the rows that are not told from the first, and which pairs have few repeats to tell by."""
+    numbers = (min(int(first["num_counted"]), int(row["num_counted"])) for row in others)
+    few = (f" ({number} repeats: too few to tell)" if number < LEAST_TOLD else "" for number in numbers)
+    return "; ".join(f"{row[name]}{words}" for row, words in zip(others, few, strict=True)) or "none"
 
 
 def make_nights_table(analysis: Analysis) -> Table:
@@ -335,6 +342,8 @@ PRICED_WORK_COLUMNS = ("model", "phase", "input_size", "num_classes", "data_dir"
 """What is equal in cells of one work, of which the cheapest is said: a smaller picture is no cheaper program."""
 SEVERAL_MACHINES = "several"
 THOUSAND, SECONDS_PER_HOUR = 1000.0, 3600.0
+LEAST_TOLD = 3
+"""Repeats below which a difference of 5 % is hardly ever found (docs/statistics.md)."""
 Key = tuple[str, str]
 """cell_id, environment_id."""
 
@@ -366,6 +375,7 @@ class Priced:
     row: Row
     cost: Estimate
     offer: OfferCost
+    place: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -413,14 +423,14 @@ def list_cheapest(analysis: Analysis) -> list[Cheapest]:
     verdict: one pair has one verdict. Any other is, where its interval begins above the cheapest one's end.
     """
     cells = () if analysis.costs is None else analysis.costs.cells
-    offers = {(cell.cell_id, cell.label): cell.offers[0] for cell in cells if cell.offers}
+    known = {(cell.cell_id, cell.label): cell for cell in cells if cell.offers}
     works: defaultdict[tuple[str, ...], list[Priced]] = defaultdict(list)
     for row in list_rows(_select_sound(analysis.summary)):
-        if offer := offers.get((row["cell_id"], row["label"])):
-            hours = THOUSAND / row["batch_size"] / SECONDS_PER_HOUR
+        if cell := known.get((row["cell_id"], row["label"])):
+            hours, offer = THOUSAND / row["batch_size"] / SECONDS_PER_HOUR, cell.offers[0]
             cost = scale_estimate(read_estimate(row), hours * offer.price_per_hour)
             work = tuple("" if pd.isna(row[name]) else str(row[name]) for name in PRICED_WORK_COLUMNS)
-            works[work].append(Priced(row=row, cost=cost, offer=offer))
+            works[work].append(Priced(row=row, cost=cost, offer=offer, place=describe_place(cell, offer)))
     number = sum(map(len, works.values()))
     judged = _list_judged(analysis, (FRAMEWORKS, MODES, PRECISIONS))
 

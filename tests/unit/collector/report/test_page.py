@@ -32,6 +32,8 @@ def test_the_report_opens_without_a_request_and_never_scrolls_sideways(
     seen = visit(browser, full_report, width=width, scheme=scheme)
     unfold(seen)
     assert (seen.requests, seen.errors) == ([full_report.as_uri()], [])
+    seen.page.evaluate("document.querySelector('#baseline option').text = 'a long name '.repeat(9)")
+    assert seen.page.locator("#baseline").evaluate("(one) => one.offsetWidth") > 350  # of 366 on a phone
     assert seen.page.evaluate("document.documentElement.scrollWidth") == width
 
 
@@ -167,9 +169,17 @@ def test_a_page_of_more_cells_than_it_shows_or_draws_says_so(
     assert limit == "MAX_CELLS" or ("<img" not in html and set(places[0]["cell"]) == {"model", "phase", "batch_size"})
 
 
-def test_paper_has_the_grid_in_its_colours(browser: Browser, full_report: Path) -> None:
+def test_paper_has_the_grid_in_its_colours_the_doubts_in_full_and_nothing_that_is_folded(
+    browser: Browser, full_report: Path
+) -> None:
     seen = visit(browser, full_report)
     seen.page.emulate_media(media="print")
-    assert not seen.page.locator("#controls").is_visible()
-    assert seen.page.locator("#grid").is_visible()
+    shown = ("#grid", "#controls", "#doubt-repeats-oom + dd", "#ranking")
+    assert [seen.page.locator(name).is_visible() for name in shown] == [True, False, True, False]
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= 1440
+
+
+def test_pictures_have_a_size_before_they_are_seen_and_what_the_head_says_is_not_said_again(full_report: Path) -> None:
+    html = full_report.read_text()
+    assert html.count("<img ") == len(re.findall(r'<img loading="lazy" width="620" height="[1-9]\d+"', html)) > 0
+    assert re.findall("<dt>(.*?)</dt>", html)[:2] == ["host", "left out"]

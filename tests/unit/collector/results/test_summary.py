@@ -6,8 +6,10 @@ import pandas as pd
 import pytest
 
 from bench.schema import SustainedRun, Verdict
+from collector.analysis import analyze_run
 from collector.results.hosts import identify_environment
 from collector.results.summary import list_invalid, summarize_cells
+from collector.tables.cells import make_invalid_table
 from factories import (
     make_cell,
     make_environment,
@@ -146,10 +148,12 @@ def test_repeats_that_are_not_valid_are_listed_with_their_reasons_and_whether_th
         make_result(repeat=3, validity=make_validity("not-steady")),
         make_result(other, repeat=1, validity=make_validity("too-short")),
     ]
-    rows = list_invalid(collect(*results))
+    collection = collect(*results)
+    rows = list_invalid(collection)
     names = ["repeat", "verdict", "verdict_reasons", "counts"]
     assert list(rows[names].itertuples(index=False, name=None)) == [
         (2, "throttled", "made up to be throttled; made up to be noisy", "no"),
         (3, "not-steady", "made up to be not-steady", "yes"),
         (1, "too-short", "made up to be too-short", "for lack of sound ones"),
     ]
+    assert [row[1:3] for row in make_invalid_table(analyze_run(collection)).format_rows()] == [("2", "throttled")]

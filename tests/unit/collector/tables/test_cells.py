@@ -7,9 +7,11 @@ import pytest
 
 from bench.schema import PipelinedWindow, Result, Samples, SustainedRun
 from collector.analysis import Analysis, analyze_run
+from collector.grid import format_figure, make_grid
 from collector.tables.cells import (
     describe_validity,
     make_devices_table,
+    make_energy_table,
     make_failures_table,
     make_inference_table,
     make_kernel_time_table,
@@ -76,30 +78,20 @@ def use_gpu(**use: object) -> list[Result]:
     return [make_result(make_cell(device="gpu"), environment=GPU, gpu_use=(make_gpu_use(**use),))]
 
 
+POWER_CAP = {"sample_reasons": (), "throttle_reasons": {"power cap": 0.5}}
+RATES = {"samples/s": "640.0", "pipelined, samples/s": "800.0"}
+PIPELINED = {"step time, ms": "100.0", "pipelined step, ms": "80.00"} | RATES
+SETTLING, FLAT = (0.1, 0.11, *(0.12,) * 7), {"last / first": "1.20", "flat after": "10.0 s, of 45.0 s"}
+SETTLED = {"step at first, ms": "100", "step at last, ms": "120"} | FLAT
 CASES: Sequence[tuple[str, MakeTable, Callable[[], list[Result]], Mapping[str, str | None]]] = [
+    ("training", make_training_table, lambda: [make_result()], {"step time, ms": ANY, "p95, ms": None}),
     (
-        "training has no percentiles",
-        make_training_table,
-        lambda: [make_result()],
-        {"step time, ms": ANY, "p95, ms": None},
-    ),
-    (
-        "inference has",
+        "inference has percentiles",
         make_inference_table,
         lambda: [make_result(make_cell(phase="infer"))],
         {"step time, ms": ANY, "p95, ms": ANY, "p99, ms": ANY},
     ),
-    (
-        "pipelined steps that are faster",
-        make_training_table,
-        lambda: pipeline(8.0),
-        {
-            "step time, ms": "100.0",
-            "pipelined step, ms": "80.00",
-            "samples/s": "640.0",
-            "pipelined, samples/s": "800.0",
-        },
-    ),
+    ("pipelined steps that are faster", make_training_table, lambda: pipeline(8.0), PIPELINED),
     ("those that are not", make_training_table, lambda: pipeline(9.81), {"pipelined step, ms": None}),
     ("time spent waiting for data", make_training_table, wait_for_data, {"waiting for data, %": "5.00"}),
     (
@@ -120,22 +112,12 @@ CASES: Sequence[tuple[str, MakeTable, Callable[[], list[Result]], Mapping[str, s
     ("at half it does not", make_kernel_time_table, lambda: profile(0.5), {"note": None}),
     ("profiled at lower clocks", make_kernel_time_table, lambda: profile(1.02), {"note": None}),
     (
-        "waits for data too",
+        "waits for data",
         make_kernel_time_table,
-        lambda: profile(0.2, "/data/cifar10"),
+        lambda: profile(0.2, "/data"),
         {"note": "waits for launches or data"},
     ),
-    (
-        "speed that settled",
-        make_sustained_table,
-        lambda: sustain(0.1, 0.11, *(0.12,) * 7, flat_after_seconds=10.0),
-        {
-            "step at first, ms": "100",
-            "step at last, ms": "120",
-            "last / first": "1.20",
-            "flat after": "10.0 s, of 45.0 s",
-        },
-    ),
+    ("speed that settled", make_sustained_table, lambda: sustain(*SETTLING, flat_after_seconds=10.0), SETTLED),
     (
         "speed that did not",
         make_sustained_table,
@@ -146,24 +128,9 @@ CASES: Sequence[tuple[str, MakeTable, Callable[[], list[Result]], Mapping[str, s
     ("peaks that differ", make_memory_table, lambda: remember(8, 9), {"cgroup, peak, GiB": "8.00"}),
     ("the peak of the only cell", make_memory_table, lambda: remember(9), {"cgroup, peak, GiB": "9.00"}),
     ("a clock that nothing held down", make_devices_table, use_gpu, {"clock held down by": "none"}),
-    (
-        "reasons that were not read",
-        make_devices_table,
-        lambda: use_gpu(sample_reasons=()),
-        {"clock held down by": "not recorded"},
-    ),
-    (
-        "a reason",
-        make_devices_table,
-        lambda: use_gpu(sample_reasons=(), throttle_reasons={"power cap": 0.5}),
-        {"clock held down by": "power cap 50 %"},
-    ),
-    (
-        "a CPU has none",
-        make_devices_table,
-        lambda: [make_result(cpu_use=make_cpu_use())],
-        {"clock held down by": None},
-    ),
+    ("unread reasons", make_devices_table, lambda: use_gpu(sample_reasons=()), {"clock held down by": "not recorded"}),
+    ("a reason", make_devices_table, lambda: use_gpu(**POWER_CAP), {"clock held down by": "power cap 50 %"}),
+    ("a CPU has none", make_devices_table, lambda: [make_result(cpu_use=make_cpu_use())], {"clock held down by": None}),
 ]
 
 
@@ -212,3 +179,13 @@ def test_repeats_that_ended_alike_share_one_row_with_the_cells_and_one_output(co
         ("oom", "1", f"{names[1]}, repeat 2", ""),
     ]
     assert table.format_rows()[1][1] == "RuntimeError: it broke (kind exception)"
+
+
+def test_energy_is_the_geometric_mean_of_the_repeats_in_the_grid_and_in_its_table(collect: Collect) -> None:
+    cell, uses = make_cell(device="gpu"), [make_gpu_use(energy_joules=30 * 64.0 * joules) for joules in (1, 1, 8)]
+    results = [make_result(cell, repeat=number, gpu_use=(use,)) for number, use in enumerate(uses, start=1)]
+    analysis = analyze_run(collect(*results))
+    (place,) = make_grid(analysis).places.values()
+    energy = make_grid(analysis).metrics[3]
+    assert (energy.title, format_figure(energy, place.row)) == ("energy a sample (GPU)", "2.00")
+    assert make_energy_table(analysis).format_rows()[0][-1] == "2.00"
