@@ -26,6 +26,15 @@ class Ending:
     store: Path
 
 
+def use_one_core() -> None:
+    """Keep the process that calls it, and what it starts, on one core.
+
+    A framework has a thread for each core, and where the machine is busy they burn it waiting for one another.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[os.getpid() % len(cores)]})
+
+
 def start_bench(
     python: Path | str,
     cell: Cell,
@@ -35,7 +44,13 @@ def start_bench(
     cwd: Path | None = None,
     **variables: str,
 ) -> "subprocess.Popen[str]":
-    """Start `python -m bench`, or `program` in its place, for one cell; `variables` override the environment."""
+    """Start `python -m bench`, or `program` in its place, on one core; `variables` override the environment."""
+
+    def prepare() -> None:
+        use_one_core()
+        if preexec is not None:
+            preexec()
+
     group = "g" if cell.tenants > 1 else None
     url = f"file://{folder / 'store'}"
     order = Order(cell=cell, run_id="test-1", repeat=2, attempt="a1", store_url=url, tenant_group=group)
@@ -48,7 +63,7 @@ def start_bench(
         stderr=subprocess.STDOUT,
         text=True,
         cwd=cwd or folder,
-        preexec_fn=preexec,
+        preexec_fn=prepare,
     )
 
 

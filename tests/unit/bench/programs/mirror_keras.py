@@ -72,7 +72,7 @@ def infer(network: Any, images: Any) -> np.ndarray:
 def build_workload(name: str, precision: str) -> Any:
     """Return the workload of one model with the precision and Adam's epsilon set and without dropout."""
     cell = make_mirror_cell(name, FRAMEWORK, MODE)
-    framework = module.load(cell, 2)
+    framework = module.load(cell, 1)
     keras.config.set_floatx(precision)
     keras.config.set_dtype_policy(precision)
     workload = framework.build_workload(cell)

@@ -114,7 +114,7 @@ def count_norm_values(networks: Any) -> dict[str, int]:
 
 def main(folder: Path) -> None:
     """Write the files of every model and precision."""
-    framework = pytorch.load(make_mirror_cell(TRAINED[0], "pytorch"), 2)
+    framework = pytorch.load(make_mirror_cell(TRAINED[0], "pytorch"), 1)
     initial = {}
     for name in TRAINED:
         for precision in MODELS[name].mirror.precisions:
