@@ -16,12 +16,13 @@ Fields = Mapping[str, Any]
 
 FRAMEWORK_NAMES: dict[str, str] = {name: framework.label for name, framework in FRAMEWORKS.items()}
 DEVICE_NAMES = {"cpu": "CPU", "gpu": "GPU"}
-PHASE_NAMES = {"train": "training", "infer": "inference"}
+PHASE_NAMES = {"train": "training", "infer": "inference", "prefill": "prefill", "decode": "decoding"}
 SIZE_UNITS = {
     "image-classification": "px",
     "image-translation": "px",
     "text-classification": "tokens",
     "matrix-product": "rows",
+    "text-generation": "tokens",
 }
 """What `input_size` counts, by the task of the model."""
 OPTIONAL_FIELDS = {

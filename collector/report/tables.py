@@ -104,7 +104,10 @@ SECTIONS = (
         "cells",
         "All cells",
         "a row opens its steps",
-        (cells.make_training_table, cells.make_inference_table, cells.make_sustained_table),
+        (
+            *(cells.make_training_table, cells.make_inference_table, cells.make_prefill_table),
+            *(cells.make_decoding_table, cells.make_sustained_table),
+        ),
         is_complete=True,
     ),
     Section(

@@ -44,6 +44,7 @@ from collector.units import (
     RATIO,
     SECOND,
     THROUGHPUT,
+    TOKENS,
     WATT,
     choose_memory_unit,
     choose_rate_unit,
@@ -95,6 +96,14 @@ def make_inference_table(analysis: Analysis) -> Table:
     return _make_phase_table(analysis, "infer", "Inference: latency of one batch", *percentiles)
 
 
+def make_prefill_table(analysis: Analysis) -> Table:
+    return _make_phase_table(analysis, "prefill", "Prefill: time of the prompts of one batch")
+
+
+def make_decoding_table(analysis: Analysis) -> Table:
+    return _make_phase_table(analysis, "decode", "Decoding: time of one token for each sequence")
+
+
 def make_pipelined_columns(rows: pd.DataFrame) -> list[Column]:
     """Return the columns of steps that ran back to back; none where they took what synchronised ones did."""
     differences = (rows["pipelined_step_seconds"] / rows["center_step_seconds"] - 1).abs()
@@ -125,12 +134,16 @@ def time_columns(title: str, *, num_digits: int = NUM_DIGITS) -> list[Column]:
 
 def _make_phase_table(analysis: Analysis, phase: Phase, caption: str, *percentiles: Column) -> Table:
     rows: pd.DataFrame = analysis.summary[analysis.summary["phase"] == phase]
+    if phase in ("prefill", "decode"):
+        num_tokens = rows["input_size"] if phase == "prefill" else 1
+        rows = rows.assign(throughput_samples_per_s=rows["throughput_samples_per_s"] * num_tokens)
+    rate = TOKENS if phase in ("prefill", "decode") else THROUGHPUT
     pipelined = make_pipelined_columns(rows)
     columns = [
         CELL,
         *time_columns("step time", num_digits=NUM_TIME_DIGITS),
         *percentiles,
-        number_column("", "throughput_samples_per_s", THROUGHPUT, priority=4),
+        number_column("", "throughput_samples_per_s", rate, priority=4),
         *pipelined,
         number_column("waiting for data", "data_wait_share", PERCENT, is_optional=True),
         count_column("timed steps", "num_steps_taken"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bench.models.sizes import DECODERS
 from bench.registry import MODELS, Framework
 from framework_programs import ask
 
@@ -18,7 +19,7 @@ def facts(interpreters: dict[Framework, Path]) -> dict[str, Facts]:
     return {dialect: ask(python, "model_facts.py", dialect) for dialect, python in pythons.items()}
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", ["llama-tiny", *(name for name, spec in MODELS.items() if not spec.definition)])
 def test_the_smallest_sizes_build_and_run_in_both_dialects(facts: dict[str, Facts], model: str) -> None:
     spec = MODELS[model]
     expected = facts["torch"]["shapes"][model]
@@ -30,6 +31,8 @@ def test_the_smallest_sizes_build_and_run_in_both_dialects(facts: dict[str, Fact
                 assert 2 * [[2, 3, size, size]] == shapes[:2]
             case "matrix-product":
                 assert [[2, size, size]] == shapes
+            case "text-generation":
+                assert [[2, DECODERS[model].vocabulary_size]] == shapes
             case _:
                 assert [[2, spec.num_classes]] == shapes
     assert expected == facts["keras"]["shapes"][model]
@@ -38,3 +41,12 @@ def test_the_smallest_sizes_build_and_run_in_both_dialects(facts: dict[str, Fact
 @pytest.mark.parametrize("dialect", ["torch", "keras"])
 def test_vgg16_has_two_dropouts_of_a_half(facts: dict[str, Facts], dialect: str) -> None:
     assert [0.5, 0.5] == facts[dialect]["dropouts"]
+
+
+def test_a_language_model_computes_the_same_with_its_cache_and_in_both_frameworks(
+    interpreters: dict[Framework, Path], tmp_path: Path
+) -> None:
+    """Behind a prompt and 16 greedy steps, in float64."""
+    file = str(tmp_path / "llama.npz")
+    assert max(ask(interpreters["pytorch"], "mirror_llama.py", "torch", file)) < 1e-12
+    assert max(ask(interpreters["jax"], "mirror_llama.py", "jax", file)) < 1e-8

@@ -21,13 +21,13 @@ def count(cell: Cell) -> list[int]:
         task = build_task(cell)
     inputs = tuple(torch.from_numpy(array).to("meta") for array in make_inputs(cell))
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
-        if cell.phase == "infer":
+        if cell.phase != "train":
             with torch.no_grad():
                 task.infer(*inputs)
         carry: tuple[torch.Tensor, ...] = ()
         for part in task.parts if cell.phase == "train" else ():
             carry = train(part, (*inputs, *carry))
-    names = list(task.networks)[: 1 if cell.phase == "infer" else None]
+    names = list(task.networks)[: 1 if cell.phase != "train" else None]
     parameters = [value for name in names for value in task.networks[name].parameters()]
     return [counter.get_total_flops(), sum(value.numel() for value in parameters)]
 

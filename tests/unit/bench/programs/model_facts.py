@@ -36,7 +36,7 @@ else:
 
 def make_model_cell(model: str, input_size: int, num_classes: int | None) -> Cell:
     """Return a cell of the model, in the phase that it has."""
-    kind: dict[str, Any] = {} if DIALECT == "torch" else {"framework": "tensorflow"}
+    kind: dict[str, Any] = {} if DIALECT == "torch" else {"framework": "jax", "mode": "compiled"}
     phase = MODELS[model].phases[0]
     return make_cell(model=model, phase=phase, batch_size=2, input_size=input_size, num_classes=num_classes, **kind)
 
@@ -71,5 +71,7 @@ def list_dropouts() -> list[float]:
     return [layer.rate for layer in model.layers if isinstance(layer, dropout)]
 
 
-facts = {"shapes": {model: list_output_shapes(model) for model in MODELS}, "dropouts": list_dropouts()}
+# Of the models that share a definition, the smallest.
+BUILT = {spec.definition or model: model for model, spec in reversed(MODELS.items())}.values()
+facts = {"shapes": {model: list_output_shapes(model) for model in BUILT}, "dropouts": list_dropouts()}
 print(json.dumps(facts))

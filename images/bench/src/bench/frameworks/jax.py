@@ -24,6 +24,7 @@ from bench.frameworks.interface import DeviceMissingError, Framework, Settings  
 from bench.frameworks.xplane import TraceEvent, record_activities  # noqa: E402
 from bench.measure.harness import Workload  # noqa: E402
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, DeviceActivity, ProfilerName, spin_up  # noqa: E402
+from bench.registry import MODELS  # noqa: E402
 from bench.schema import Cell  # noqa: E402
 from bench.tasks.keras import Part, build_task, cast_input, prepare_inputs, set_precision  # noqa: E402
 
@@ -119,8 +120,10 @@ class JaxWorkload(Workload):
         self.inputs: tuple[Any, ...] = () if self.feed is not None else self._place(prepare_inputs(cell))
         self._outputs: tuple[Any, ...] = ()
         self._is_training = cell.phase == "train"
-        if self._is_training:
-            compile_step = partial(jax.jit, self._train, donate_argnums=0, out_shardings=self._replicated)
+        self._changes_state = self._is_training or MODELS[cell.model].task == "text-generation"
+        if self._changes_state:
+            step = self._train if self._is_training else self._generate
+            compile_step = partial(jax.jit, step, donate_argnums=0, out_shardings=self._replicated)
         else:
             compile_step = partial(jax.jit, self._infer)
         self._step = compile_step(compiler_options=dict(options))
@@ -148,7 +151,7 @@ class JaxWorkload(Workload):
         if self.feed is not None:
             self.inputs = self._place(next(self.feed))
         state = self._state or self._read_state()
-        if self._is_training:
+        if self._changes_state:
             self._state, self._outputs = self._step(state, *self.inputs)
         else:
             self._outputs = self._step(state, *self.inputs)
@@ -196,6 +199,12 @@ class JaxWorkload(Workload):
     def _infer(self, state: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
         with keras.StatelessScope(list(zip(self._variables, state, strict=True))):
             return (self.task.infer(*inputs),)
+
+    def _generate(self, state: tuple[Any, ...], *inputs: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return the state with keys and values of the new positions, which are written in place, and the logits."""
+        with keras.StatelessScope(list(zip(self._variables, state, strict=True))) as scope:
+            logits = self.task.infer(*inputs)
+        return tuple(scope.get_current_value(variable) for variable in self._variables), (logits,)
 
     def _train(self, state: tuple[Any, ...], *inputs: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         values = pair(self._variables, state)

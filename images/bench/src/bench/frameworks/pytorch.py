@@ -23,7 +23,7 @@ from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, DeviceActiv
 from bench.registry import MODELS
 from bench.schema import Cell, Device
 from bench.tasks.inputs import make_inputs
-from bench.tasks.torch import build_task
+from bench.tasks.torch import Task, build_task
 from bench.worker.shutdown import die_with_parent
 
 # Of the CPU's allocator, of C++'s, of the CUDA runtime (creating a context), of cuBLAS and of cuDNN.
@@ -169,7 +169,7 @@ class PyTorchWorkload(Workload):
         self._num_graphs_before = count_compiled_graphs() if self._is_compiled else 0
         self._memory_format = choose_memory_format(cell)
         self.device_timer = CudaEvents() if self._is_on_gpu else None
-        self.task = build_task(cell)
+        self.task = self._build_task()
         size = cell.batch_size // cell.num_gpus
         own = slice(rank * size, (rank + 1) * size)
         self.inputs = tuple(self._place(torch.from_numpy(array)[own]) for array in make_inputs(cell))
@@ -237,6 +237,20 @@ class PyTorchWorkload(Workload):
 
     def device_kind(self) -> Device:
         return "gpu" if self._outputs[0].device.type == "cuda" else "cpu"
+
+    def _build_task(self) -> Task:
+        """Build the networks in the host's memory, a language model where and in what precision it stays.
+
+        In float32, or first on the host, 8 billion weights would need twice the memory and minutes.
+        """
+        if MODELS[self._cell.model].task != "text-generation":
+            return build_task(self._cell)
+        torch.set_default_dtype(self._half_type or torch.float32)
+        try:
+            with self._device:
+                return build_task(self._cell)
+        finally:
+            torch.set_default_dtype(torch.float32)
 
     def _place(self, tensor: Tensor) -> Tensor:
         keeps_type = self._cell.phase == "train" or not tensor.is_floating_point()
@@ -358,7 +372,9 @@ def choose_memory_format(cell: Cell) -> torch.memory_format:
     (VGG16 and ResNet18, H100, 2026-11-21), but cuDNN tried its algorithms for two minutes instead of ten seconds.
     """
     is_full_precision_on_gpu = cell.device == "gpu" and cell.precision == "fp32"
-    return torch.channels_last if cell.mode == "compiled" and not is_full_precision_on_gpu else torch.contiguous_format
+    has_images = MODELS[cell.model].task != "text-generation"
+    is_last = cell.mode == "compiled" and not is_full_precision_on_gpu and has_images
+    return torch.channels_last if is_last else torch.contiguous_format
 
 
 class CudaEvents:

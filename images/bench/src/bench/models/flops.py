@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from bench.models import find_definition
 from bench.models.sizes import (
     CONV6_STAGES,
+    DECODERS,
     DENSE_SIDE,
     GENERATOR_BLOCKS,
     PATCH_SIZE,
@@ -320,6 +321,32 @@ def count_matmul(cell: Cell) -> StepCost:
     return make_cost(
         cell, macs=macs, least_macs=macs, num_parameters=0, input_bytes=input_bytes, num_outputs=num_values
     )
+
+
+def count_llama(cell: Cell) -> StepCost:
+    """Return the cost of one step of prefill or decoding; logits are of the last position alone.
+
+    Prefill: each position attends to those before it and itself, and the cache is written. Decoding: one position
+    attends to all, and the cache is read. Of the embedding only the rows of the tokens are read, unless it is the last
+    layer too. Attention in its fused form multiplies no masked tile, so what the mask cuts off is not counted.
+    """
+    shape, context = DECODERS[cell.model], cell.input_size
+    number = context if cell.phase == "prefill" else 1
+    head = shape.vocabulary_size * shape.width
+    per_layer = (2 * shape.width + 2 * shape.kv_width + 3 * shape.mlp_width) * shape.width
+    num_pairs = context * (context + 1) // 2 if cell.phase == "prefill" else context
+    macs = shape.num_layers * (number * per_layer + 2 * num_pairs * shape.width) + head
+    norms = (2 * shape.num_layers + 1) * shape.width
+    cost = make_cost(
+        cell,
+        macs=macs,
+        least_macs=macs,
+        num_parameters=shape.num_layers * per_layer + norms + head,
+        input_bytes=number * TOKEN_BYTES
+        + 2 * shape.num_layers * context * shape.kv_width * ELEMENT_BYTES[cell.precision],
+        num_outputs=shape.vocabulary_size,
+    )
+    return cost if shape.is_tied else replace(cost, num_parameters=cost.num_parameters + head)
 
 
 def count_step_cost(cell: Cell) -> StepCost:

@@ -10,19 +10,24 @@ from keras.initializers import GlorotUniform, RandomNormal, RandomUniform, Varia
 
 from bench.models.sizes import (
     CONV6_STAGES,
+    DECODERS,
     DENSE_SIDE,
     GENERATOR_BLOCKS,
     PATCH_SIZE,
     RESNET18_BLOCKS,
     RESNET50_BLOCKS,
+    RMS_EPSILON,
     TEXT_ENCODER,
     VGG16_STAGES,
     VIT_ENCODER,
+    Decoder,
     Encoder,
     ResidualBlock,
 )
 from bench.schema import Cell
 from bench.tasks.inputs import VOCABULARY_SIZE
+
+HALF_TYPES = ("float16", "bfloat16")
 
 
 def he_normal_fan_out() -> Any:
@@ -342,3 +347,117 @@ class MatrixProduct(keras.Model):
 
 def build_matmul(cell: Cell) -> keras.Model:
     return MatrixProduct()
+
+
+class LanguageModel(keras.Model):
+    """Maps tokens (batch, number) to the logits (batch, vocabulary) of the token that follows the last of them."""
+
+    def __init__(self, shape: Decoder, batch_size: int, capacity: int) -> None:
+        super().__init__()
+        self.embedding = layers.Embedding(shape.vocabulary_size, shape.width, normal_002())
+        self.blocks = [DecoderLayer(shape, batch_size, capacity) for _ in range(shape.num_layers)]
+        self.norm = RmsNorm()
+        self.head = None if shape.is_tied else _connect(shape.vocabulary_size)
+        for layer in filter(None, (self.embedding, *self.blocks, self.norm, self.head)):
+            layer.build((None, shape.width))
+        self.rotation = self.add_weight(
+            shape=(2, capacity, shape.head_width // 2),
+            initializer=lambda _, dtype: ops.convert_to_tensor(shape.make_rotation(capacity), dtype),
+            trainable=False,
+        )
+        self.built = True
+
+    def call(self, tokens: Any, position: int = 0) -> Any:
+        x = self.embedding(tokens)
+        rotation = ops.expand_dims(self.rotation[:, position : position + tokens.shape[1]], 2)
+        for block in self.blocks:
+            x = block(x, rotation, position=position)
+        x = self.norm(x[:, -1])
+        return ops.matmul(x, ops.transpose(self.embedding.embeddings)) if self.head is None else self.head(x)
+
+
+class DecoderLayer(layers.Layer):
+    """Grouped-query attention over all positions so far, and SwiGLU, each behind a norm and added to its input."""
+
+    def __init__(self, shape: Decoder, batch_size: int, capacity: int) -> None:
+        super().__init__()
+        self.shape, self.cache_shape = shape, (batch_size, capacity, shape.num_kv_heads, shape.head_width)
+        self.attention_norm, self.mlp_norm = (RmsNorm() for _ in range(2))
+        self.query_key_value, self.projection = _connect(shape.width + 2 * shape.kv_width), _connect(shape.width)
+        self.gate_up, self.down = _connect(2 * shape.mlp_width), _connect(shape.width)
+
+    def build(self, _: Any) -> None:
+        for layer in (self.attention_norm, self.mlp_norm, self.query_key_value, self.projection, self.gate_up):
+            layer.build((None, self.shape.width))
+        self.down.build((None, self.shape.mlp_width))
+        self.keys, self.values = (
+            self.add_weight(shape=self.cache_shape, initializer=RandomNormal(stddev=1.0), trainable=False)
+            for _ in range(2)
+        )
+
+    def call(self, x: Any, rotation: Any, position: int) -> Any:
+        x = x + self.projection(self._attend(self.attention_norm(x), rotation, position))
+        gate, up = ops.split(self.gate_up(self.mlp_norm(x)), 2, axis=-1)
+        return x + self.down(ops.silu(gate) * up)
+
+    def _attend(self, x: Any, rotation: Any, position: int) -> Any:
+        shape, number = self.shape, x.shape[1]
+        heads = ops.reshape(self.query_key_value(x), (x.shape[0], number, -1, shape.head_width))
+        parts = [shape.num_heads, shape.num_heads + shape.num_kv_heads]
+        query, key, value = ops.split(heads, parts, axis=2)
+        query, key = rotate(query, rotation), rotate(key, rotation)
+        for cache, new in ((self.keys, key), (self.values, value)):
+            cache.assign(ops.slice_update(cache.value, (0, position, 0, 0), new))
+        if number > 1 and self.compute_dtype in HALF_TYPES:
+            attended = ops.dot_product_attention(query, key, value, is_causal=True)
+        else:
+            end = position + number
+            attended = attend(query, self.keys[:, :end], self.values[:, :end])
+        return ops.reshape(attended, (x.shape[0], number, shape.width))
+
+
+def _connect(num_outputs: int) -> layers.Dense:
+    return layers.Dense(num_outputs, use_bias=False, kernel_initializer=normal_002())
+
+
+class RmsNorm(layers.Layer):
+    """Divides by the root of the mean square, in float32 at least: Keras's own is never more exact than that on JAX."""
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        self.scale = self.add_weight(shape=input_shape[-1:], initializer="ones")
+
+    def call(self, x: Any) -> Any:
+        wide = widen(x)
+        mean_square = ops.sum(ops.square(wide), axis=-1, keepdims=True) / x.shape[-1]
+        scaled = wide * ops.rsqrt(mean_square + RMS_EPSILON)
+        return ops.cast(scaled, x.dtype) * self.scale
+
+
+def widen(x: Any) -> Any:
+    """Return half precision in float32, others as they are."""
+    return ops.cast(x, "float32") if keras.backend.standardize_dtype(x.dtype) in HALF_TYPES else x
+
+
+def attend(query: Any, keys: Any, values: Any) -> Any:
+    """Return what queries (batch, number, heads, width) take of values (batch, positions, kv heads, width).
+
+    `ops.dot_product_attention` does it in one kernel on a GPU, but never more exactly than in float32.
+    """
+    number, num_kv_heads, width = query.shape[1], keys.shape[2], query.shape[3]
+    groups = ops.reshape(query, (query.shape[0], number, num_kv_heads, -1, width))
+    scores = ops.einsum("bnkgw,bmkw->bkgnm", groups, keys) / math.sqrt(width)
+    if number > 1:
+        scores = ops.where(ops.tri(number, dtype="bool"), scores, float("-inf"))
+    shares = ops.cast(ops.softmax(widen(scores)), query.dtype)
+    return ops.einsum("bkgnm,bmkw->bnkgw", shares, values)
+
+
+def rotate(heads: Any, rotation: Any) -> Any:
+    """Return heads (batch, number, heads, head width) turned by their positions, value i with value i + width / 2."""
+    cosine, sine = rotation[0], rotation[1]
+    left, right = ops.split(heads, 2, axis=-1)
+    return ops.concatenate([left * cosine - right * sine, right * cosine + left * sine], axis=-1)
+
+
+def build_llama(cell: Cell) -> LanguageModel:
+    return LanguageModel(DECODERS[cell.model], cell.batch_size, cell.input_size)

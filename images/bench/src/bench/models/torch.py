@@ -5,9 +5,9 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import scaled_dot_product_attention, silu
 
-from bench.models.sizes import GENERATOR_BLOCKS, TEXT_ENCODER
+from bench.models.sizes import DECODERS, GENERATOR_BLOCKS, RMS_EPSILON, TEXT_ENCODER, Decoder
 from bench.schema import Cell
 from bench.tasks.inputs import VOCABULARY_SIZE
 
@@ -206,3 +206,98 @@ class MatrixProduct(nn.Module):
 
 def build_matmul(cell: Cell) -> nn.Module:
     return MatrixProduct()
+
+
+# Decoders of Llama's shape (arXiv 2302.13971, section 2.2; arXiv 2407.21783, table 3). The projections of queries, keys
+# and values are one product, and so are the first two of SwiGLU. Weights N(0, 0.02), norms 1, no biases.
+
+
+class LanguageModel(nn.Module):
+    """Maps tokens (batch, number) to the logits (batch, vocabulary) of the token that follows the last of them.
+
+    Keys and values of up to `capacity` positions are kept from call to call. Until something is written the cache holds
+    standard normal values: a step of decoding takes as long whatever they are.
+    """
+
+    rotation: Tensor
+
+    def __init__(self, shape: Decoder, batch_size: int, capacity: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(shape.vocabulary_size, shape.width)
+        self.layers = nn.ModuleList(DecoderLayer(shape, batch_size, capacity) for _ in range(shape.num_layers))
+        self.norm = nn.RMSNorm(shape.width, RMS_EPSILON)
+        self.head = nn.Linear(shape.width, shape.vocabulary_size, bias=False)
+        if shape.is_tied:
+            self.head.weight = self.embedding.weight
+        self.register_buffer("rotation", torch.tensor(shape.make_rotation(capacity)), persistent=False)
+
+    def forward(self, tokens: Tensor, position: int = 0) -> Tensor:
+        """`position`: that of the first token, 0 where there are several."""
+        x = self.embedding(tokens)
+        rotation = self.rotation[:, position : position + tokens.shape[1]]
+        for layer in self.layers:
+            x = layer(x, rotation, position)
+        logits: Tensor = self.head(self.norm(x[:, -1]))
+        return logits
+
+
+class DecoderLayer(nn.Module):
+    """Grouped-query attention over all positions so far, and SwiGLU, each behind a norm and added to its input.
+
+    Keys and values (batch, kv heads, capacity, head width) are tensors of each layer: torch.compile writes into one in
+    place, but copies all of it where it is a part of another.
+    """
+
+    keys: Tensor
+    values: Tensor
+
+    def __init__(self, shape: Decoder, batch_size: int, capacity: int) -> None:
+        super().__init__()
+        for name in ("keys", "values"):
+            cache = torch.empty(batch_size, shape.num_kv_heads, capacity, shape.head_width)
+            self.register_buffer(name, cache.normal_(), persistent=False)
+        self.head_width = shape.head_width
+        self.parts = (shape.num_heads, shape.num_kv_heads, shape.num_kv_heads)
+        self.attention_norm = nn.RMSNorm(shape.width, RMS_EPSILON)
+        self.query_key_value = nn.Linear(shape.width, shape.width + 2 * shape.kv_width, bias=False)
+        self.projection = nn.Linear(shape.width, shape.width, bias=False)
+        self.mlp_norm = nn.RMSNorm(shape.width, RMS_EPSILON)
+        self.gate_up = nn.Linear(shape.width, 2 * shape.mlp_width, bias=False)
+        self.down = nn.Linear(shape.mlp_width, shape.width, bias=False)
+
+    def forward(self, x: Tensor, rotation: Tensor, position: int) -> Tensor:
+        x = x + self.projection(self._attend(self.attention_norm(x), rotation, position))
+        gate, up = self.gate_up(self.mlp_norm(x)).chunk(2, dim=-1)
+        summed: Tensor = x + self.down(silu(gate) * up)
+        return summed
+
+    def _attend(self, x: Tensor, rotation: Tensor, position: int) -> Tensor:
+        # (batch, number, heads, head width) -> (batch, heads, number, head width)
+        heads = self.query_key_value(x).unflatten(-1, (sum(self.parts), self.head_width)).transpose(1, 2)
+        query, key, value = heads.split(self.parts, dim=1)
+        query, key = rotate(query, rotation), rotate(key, rotation)
+        end = position + x.shape[1]
+        self.keys[:, :, position:end] = key
+        self.values[:, :, position:end] = value
+        cached = self.keys[:, :, :end], self.values[:, :, :end]
+        if x.shape[1] > 1:
+            attended = scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=True)
+        elif x.is_cuda and x.dtype in (torch.float16, torch.bfloat16):
+            attended = scaled_dot_product_attention(query, *cached, enable_gqa=True)
+        else:
+            # No fused kernel shares keys and values among heads in float32, and copying them for each takes longest.
+            # The queries that share them take the place of positions.
+            groups = query.unflatten(1, (key.shape[1], -1)).squeeze(3)
+            attended = scaled_dot_product_attention(groups, *cached).flatten(1, 2).unsqueeze(2)
+        return attended.transpose(1, 2).flatten(start_dim=2)
+
+
+def rotate(heads: Tensor, rotation: Tensor) -> Tensor:
+    """Return heads (batch, heads, number, head width) turned by their positions, value i with value i + width / 2."""
+    cosine, sine = rotation
+    left, right = heads.chunk(2, dim=-1)
+    return torch.cat([left * cosine - right * sine, right * cosine + left * sine], dim=-1)
+
+
+def build_llama(cell: Cell) -> nn.Module:
+    return LanguageModel(DECODERS[cell.model], cell.batch_size, cell.input_size).apply(_draw_normal_002)

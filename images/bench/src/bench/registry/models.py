@@ -4,15 +4,17 @@ Its code is a function per dialect: `build_NAME(cell)` in `PACKAGE.torch` and `P
 `PACKAGE.flops`, NAME with underscores for hyphens.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
-from bench.registry.frameworks import ModelDialect
+from bench.registry.frameworks import Framework, ModelDialect
 
 Dialect = Literal["torch", "keras", "flops"]
-Phase = Literal["train", "infer"]
-Task = Literal["image-classification", "text-classification", "image-translation", "matrix-product"]
+Phase = Literal["train", "infer", "prefill", "decode"]
+Task = Literal["image-classification", "text-classification", "image-translation", "matrix-product", "text-generation"]
 DataKind = Literal["cifar10", "image-folders"]
+MAX_INPUT_SIZE = 131_072
 # Of Keras, in which the definitions are compared with PyTorch's: see MirrorCase.
 MirrorMode = Literal["graph", "eager", "compiled"]
 MirrorPrecision = Literal["float32", "float64"]
@@ -63,14 +65,19 @@ class ModelSpec:
     """What it is, for people."""
     package: str = "bench.models"
     """Where its code is: a module for each of its dialects, and `flops`."""
+    definition: str | None = None
+    """The name that its functions have; None: its own. Models that differ in their sizes alone share them."""
     dialects: tuple[ModelDialect, ...] = ("torch", "keras")
     task: Task
     input_size: int
-    """The default height and width in pixels, tokens of a text, rows of a matrix."""
+    """The default height and width in pixels, tokens of a text or in a cache, rows of a matrix."""
     num_classes: int | None
     """The default width of the last layer; None: it has no classes."""
     min_input_size: int = 8
     input_size_multiple: int = 1
+    max_input_size: int = MAX_INPUT_SIZE
+    without: Mapping[Framework, str] = field(default_factory=dict)
+    """Frameworks of its dialects that do not run it, and why."""
     phases: tuple[Phase, ...] = ("train", "infer")
     learning_rate: float = 1e-3
     """Adam's."""
@@ -89,7 +96,30 @@ class ModelSpec:
 
 
 def name_definition(model: str, dialect: Dialect) -> str:
-    return f"{'count' if dialect == 'flops' else 'build'}_{model.replace('-', '_')}"
+    name = MODELS[model].definition or model
+    return f"{'count' if dialect == 'flops' else 'build'}_{name.replace('-', '_')}"
+
+
+WITHOUT_TENSORFLOW: dict[Framework, str] = {
+    "tensorflow": "Keras has no fused attention on TensorFlow, so the whole matrix of scores would be measured"
+}
+
+
+def make_decoder(description: str, *, input_size: int, max_input_size: int, reference: Reference) -> ModelSpec:
+    """Return the entry of a language model with random weights, measured by its prefill and its decoding."""
+    return ModelSpec(
+        description=description,
+        definition="llama",
+        task="text-generation",
+        input_size=input_size,
+        num_classes=None,
+        min_input_size=2,
+        max_input_size=max_input_size,
+        without=WITHOUT_TENSORFLOW,
+        phases=("prefill", "decode"),
+        references=(reference,),
+        mirror=MirrorCase(input_size=16, num_classes=None),
+    )
 
 
 # Adam's rates: Conv6 3e-4 as in Frankle and Carbin (arXiv 1803.03635, figure 2), CycleGAN 2e-4 as in Zhu et al. (arXiv
@@ -252,5 +282,43 @@ MODELS: dict[str, ModelSpec] = {
             ),
         ),
         mirror=MirrorCase(input_size=16, num_classes=2),
+    ),
+    "llama-tiny": make_decoder(
+        "a decoder of Llama's shape for CPUs and tests: 4 layers of 256",
+        input_size=256,
+        max_input_size=2_048,
+        reference=Reference(
+            256,
+            None,
+            # The embedding, which is the last layer too; four layers, each two norms, QKV, projection and SwiGLU.
+            (8_192 * 256 + 4 * (2 * 256 + 256 * (512 + 256 + 3 * 768)) + 256,),
+            # Per layer the weights of 256 tokens, each of which attends to itself and those before; the last logits.
+            (4 * (256 * 256 * (512 + 256 + 3 * 768) + 2 * 256 * 256 * 257 / 2) + 8_192 * 256) / 1e9,
+            "by hand from its definition in `bench.models.torch`",
+        ),
+    ),
+    "llama-1b": make_decoder(
+        "the shape of Llama 3.2 1B with random weights",
+        input_size=2_048,
+        max_input_size=131_072,
+        reference=Reference(
+            2_048,
+            None,
+            (1_235_814_400,),
+            2130.6,
+            "prefill, summed over the layers of meta-llama/Llama-3.2-1B's config.json",
+        ),
+    ),
+    "llama-8b": make_decoder(
+        "the shape of Llama 3.1 8B with random weights",
+        input_size=2_048,
+        max_input_size=131_072,
+        reference=Reference(
+            2_048,
+            None,
+            (8_030_261_248,),
+            14844.2,
+            "prefill, summed over the layers of meta-llama/Llama-3.1-8B's config.json",
+        ),
     ),
 }

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from bench.registry import FRAMEWORKS, MODELS, Device, Framework, FrameworkSpec, Mode, ModelSpec, Phase
+from bench.registry import FRAMEWORKS, MAX_INPUT_SIZE, MODELS, Device, Framework, FrameworkSpec, Mode, ModelSpec, Phase
 from bench.schema.document import (
     SCHEMA_VERSION,
     CheckedDocument,
@@ -22,8 +22,6 @@ from bench.schema.document import (
 
 Sharing = Literal["time-slicing", "mps", "mig"]
 Precision = Literal["fp32", "tf32", "fp16", "bf16"]
-
-MAX_INPUT_SIZE = 65_536
 
 WHOLE_DEVICE: Sharing = "time-slicing"
 """The value of `sharing` that, with one tenant, stands for a device that nobody shares."""
@@ -64,7 +62,9 @@ class Cell(CheckedDocument, PlanDocument):
     device: Device
     """`cpu`, or `gpu`: NVIDIA GPUs, `num_gpus` of them."""
     phase: Phase
-    """`train`: forward, backward and one update of every optimiser. `infer`: one forward pass without gradients."""
+    """`train`: forward, backward and one update of every optimiser. `infer`: one forward pass without gradients.
+    `prefill`: a prompt of `input_size` tokens for each sequence, into an empty cache. `decode`: one token for each
+    sequence, behind `input_size` - 1 in the cache. Both end with the logits of the next token."""
     precision: Precision = "fp32"
     """`fp32`: true float32, TF32 switched off. `tf32`: float32 with TF32 matrix products and convolutions. `fp16`,
     `bf16`: mixed precision for training (fp16 with dynamic loss scaling), half-precision weights for inference."""
@@ -79,7 +79,8 @@ class Cell(CheckedDocument, PlanDocument):
     batch_size: Count
     """Samples of one step, over all GPUs: the global batch."""
     input_size: Annotated[int, Field(ge=2, le=MAX_INPUT_SIZE)]
-    """Height and width of an image in pixels, tokens of a text, rows and columns of a matrix."""
+    """Height and width of an image in pixels, tokens of a text or of a language model's context, rows and columns of a
+    matrix."""
     num_classes: Annotated[int, Field(ge=2, le=10**7)] | None
     """Width of a classifier's last layer; null for models without classes."""
     data_dir: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
@@ -124,6 +125,7 @@ class Cell(CheckedDocument, PlanDocument):
             yield f"model: '{self.model}' is unknown; known are {', '.join(MODELS)}"
         yield from self._find_odd_framework(FRAMEWORKS[self.framework])
         yield from self._find_odd_model(MODELS[self.model])
+        yield from self._find_limits(MODELS[self.model])
         if self.device == "cpu" and self.num_gpus != 1:
             yield "num_gpus: is 1 where device is 'cpu'"
         if self.batch_size % self.num_gpus:
@@ -164,6 +166,14 @@ class Cell(CheckedDocument, PlanDocument):
             yield f"input_size: {self.input_size} does not fit {self.model}: at least {spec.min_input_size}{step}"
         if self.data_dir is not None and spec.data is None:
             yield f"data_dir: {self.model} runs on synthetic data only; leave it out"
+
+    def _find_limits(self, spec: ModelSpec) -> Iterator[str]:
+        if self.framework in spec.without:
+            yield f"framework: {self.model} is not measured in {self.framework}: {spec.without[self.framework]}"
+        if self.input_size > spec.max_input_size:
+            yield f"input_size: {self.input_size} does not fit {self.model}: at most {spec.max_input_size}"
+        if self.num_gpus > 1 and spec.task == "text-generation":
+            yield f"num_gpus: {self.model} is measured on one GPU"
 
     @property
     def is_shared(self) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.models.sizes import DECODERS
 from bench.registry import MODELS
 from bench.schema import Cell
 
@@ -19,7 +20,8 @@ def make_inputs(cell: Cell) -> Arrays:
 
     Image classification: images (batch, 3, size, size) of standard normal float32 and labels (batch,) below
     `num_classes`. Text classification: tokens (batch, size) below VOCABULARY_SIZE and labels. Image translation: images
-    of both domains, uniform in [-1, 1]. Matrix product: two stacks (batch, size, size) of standard normal float32.
+    of both domains, uniform in [-1, 1]. Matrix product: two stacks (batch, size, size) of standard normal float32. Text
+    generation: tokens (batch, size) of a prompt, or (batch, 1) in decoding.
     """
     rng = np.random.default_rng(cell.seed)
     match MODELS[cell.model].task:
@@ -34,6 +36,14 @@ def make_inputs(cell: Cell) -> Arrays:
         case "matrix-product":
             stack = (cell.batch_size, cell.input_size, cell.input_size)
             return tuple(rng.standard_normal(stack, dtype=np.float32) for _ in range(2))
+        case "text-generation":
+            num_tokens = cell.input_size - find_position(cell)
+            return (rng.integers(0, DECODERS[cell.model].vocabulary_size, (cell.batch_size, num_tokens)),)
+
+
+def find_position(cell: Cell) -> int:
+    """Return the position of a step's first token: 0 of a prefill, the last one of the context in decoding."""
+    return 0 if cell.phase == "prefill" else cell.input_size - 1
 
 
 def _draw_labels(cell: Cell, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from bench.models import build_model
 from bench.registry import MODELS
 from bench.schema import Cell
 from bench.tasks.cyclegan import POOL_SIZE, compute_discriminator_loss, compute_generator_loss
-from bench.tasks.inputs import Arrays, make_inputs
+from bench.tasks.inputs import Arrays, find_position, make_inputs
 
 Tensor = Any
 Tensors = tuple[Tensor, ...]
@@ -220,6 +220,8 @@ def build_task(cell: Cell) -> Task:
             parts = make_translation_parts(model, image_size=cell.input_size, seed=cell.seed)
         case "matrix-product":
             return Task(networks={"product": model}, infer=model)
+        case "text-generation":
+            return Task(networks={"model": model}, infer=partial(model, position=find_position(cell)))
 
     def infer(samples: Tensor, _: Tensor) -> Tensor:
         """Return the logits, or images of domain b for those of domain a."""

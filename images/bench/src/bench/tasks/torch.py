@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +12,7 @@ from bench.models import build_model
 from bench.registry import MODELS
 from bench.schema import Cell
 from bench.tasks.cyclegan import POOL_SIZE, compute_discriminator_loss, compute_generator_loss
+from bench.tasks.inputs import find_position
 
 Tensors = tuple[Tensor, ...]
 
@@ -128,3 +130,5 @@ def build_task(cell: Cell) -> Task:
             )
         case "matrix-product":
             return Task(networks={"product": model}, infer=model, parts=())
+        case "text-generation":
+            return Task(networks={"model": model}, infer=partial(model, position=find_position(cell)), parts=())
