@@ -18,11 +18,7 @@ from runner.commands.compare import compare
 from runner.commands.cost import cost
 from runner.commands.forecast import forecast
 from runner.commands.images import build, push
-from runner.commands.options import (
-    EXIT_INTERNAL_ERROR,
-    EXIT_TEMPORARY_FAILURE,
-    EXIT_USER_ERROR,
-)
+from runner.commands.options import EXIT_INTERNAL_ERROR, EXIT_TEMPORARY_FAILURE, EXIT_USER_ERROR
 from runner.commands.probe import probe
 from runner.commands.render import render
 from runner.commands.report import report

@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from runner.commands.options import (
-    CONSOLE,
-    DEFAULT_STORE,
-    JsonOption,
-    StoreOption,
-    make_error_console,
-    print_shipped,
-)
+from runner.commands.options import CONSOLE, DEFAULT_STORE, JsonOption, StoreOption, make_error_console, print_shipped
 from runner.terminal import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do

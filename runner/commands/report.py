@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 import typer
 
 from bench.errors import UserError
-from runner.commands.options import (
-    CONSOLE,
-    DEFAULT_STORE,
-    PricesOption,
-    StoredRunArgument,
-    StoreOption,
-    refuse_given,
-)
+from runner.commands.options import CONSOLE, DEFAULT_STORE, PricesOption, StoredRunArgument, StoreOption, refuse_given
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from bench.store import Store

@@ -18,12 +18,7 @@ import yaml
 from bench.errors import UserError
 from bench.exit_codes import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES
 from bench.schema import PlannedCell, Run
-from runner.kubernetes.names import (
-    JobKey,
-    check_option,
-    check_queue,
-    hash_store,
-)
+from runner.kubernetes.names import JobKey, check_option, check_queue, hash_store
 from runner.kubernetes.objects import INSTANCE_TYPE, MAX_WEIGHT, PREFERRED, REQUIRED, read_quantity
 from runner.profiles.model import CONTAINER, Profile
 from runner.sources import find_source

@@ -28,15 +28,7 @@ from runner.matrix import load_matrix, plan_run
 from runner.profiles import BUCKET_URLS
 from runner.profiles.loading import find_profile
 from runner.profiles.model import Profile
-from runner.runs import (
-    Records,
-    RecordSnapshot,
-    Retries,
-    begin_run,
-    check_run_id,
-    choose_run,
-    select_missing,
-)
+from runner.runs import Records, RecordSnapshot, Retries, begin_run, check_run_id, choose_run, select_missing
 from runner.terminal import format_wait, join_printable
 
 # Where the Jobs of a run go: the cluster, its namespace and queue, and what it can run.

@@ -41,11 +41,7 @@ from runner.images import Flavour
 from runner.local.hardware import find_gpu, plan_local_run, share_device
 from runner.local.installer import hide_python_path
 from runner.local.process import ProcessEnd, ProcessNotStarted, hold_host_lock, run_processes
-from runner.local.virtual_environments import (
-    describe_missing,
-    locate_environments,
-    prepare_virtual_environments,
-)
+from runner.local.virtual_environments import describe_missing, locate_environments, prepare_virtual_environments
 from runner.matrix import Repeat, RepeatKey, load_matrix
 from runner.processes import BAD_ALLOC, name_signal
 from runner.progress import LocalProgress, RunEvents
