@@ -54,7 +54,9 @@ _WORDS = (
     "CUDA driver initialization failed",
     "Found no NVIDIA driver on your system",
     "No CUDA GPUs are available",
-    "Failed call to cuDeviceGet",  # TensorFlow's own, seen in its image on a card whose CUDA starts and does no more
+    # TensorFlow's own, seen in its image on a card whose CUDA starts and does no more: not even name an error.
+    "Failed call to cuDeviceGet",
+    "CUDA error: : UNKNOWN ERROR",
 )
 _CUDA_FAULT = re.compile("|".join(map(re.escape, _WORDS)))
 

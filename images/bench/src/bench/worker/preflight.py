@@ -65,7 +65,7 @@ def _look_at_gpus(cell: Cell, errors: list[str], faults: list[str]) -> tuple[Gpu
         if "LibraryNotFound" in type(error).__name__ and MOUNTED_DRIVER.exists():
             errors.append(
                 f"device: the driver is mounted in {MOUNTED_DRIVER}, where the image does not look; set "
-                "LD_LIBRARY_PATH to it in the image"
+                f"LD_LIBRARY_PATH={MOUNTED_DRIVER} in the image, or in `environment` of the profile"
             )
         else:
             faults.append(f"device: no NVIDIA GPU can be seen ({type(error).__name__}: {error})")
