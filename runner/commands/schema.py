@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from bench import schema as documents
 from bench.errors import UserError
 from runner.terminal import echo
 
@@ -23,10 +22,9 @@ MODELS = {
 }
 """What a command prints with --json."""
 KINDS = ("stored", *MODELS)
-STORED: tuple[type[documents.Document], ...] = (
-    *(documents.Cell, documents.Result, documents.Run, documents.Placement, documents.NodeFault, documents.RawRemoval),
-    *(documents.Suspicion, documents.Decision, documents.Notice, documents.Alarm),
-    *(documents.CommonWindow, documents.TenantRecord),
+STORED = (
+    *("Cell", "Result", "Run", "Placement", "NodeFault", "RawRemoval", "Suspicion", "Decision", "Notice", "Alarm"),
+    *("CommonWindow", "TenantRecord"),
 )
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -55,9 +53,8 @@ def export_schema(kind: str) -> dict[str, Any]:
     if kind == "stored":
         from pydantic.json_schema import models_json_schema
 
-        _, definitions = models_json_schema(
-            [(kind, "validation") for kind in STORED], title="benchmatrix documents", ref_template="#/$defs/{model}"
-        )
+        stored: list[Any] = [(locate(f"bench.schema.{name}"), "validation") for name in STORED]
+        _, definitions = models_json_schema(stored, title="benchmatrix documents", ref_template="#/$defs/{model}")
         return {"$schema": DIALECT, **definitions}
     model: Any = locate(MODELS[kind])
     return {"$schema": DIALECT, **model.model_json_schema()}
