@@ -117,7 +117,7 @@ def prepare(
     profile = make_profile(name, pools={"cpu": pool})
     setup = Setup.make(connection, name, store, make_cells(num_cells), profile=profile)
     renderer = JobRenderer(profile=profile, store_url=store.url, git_revision=None, queue=queue)
-    jobs = setup.make_cluster_run().list_missing(setup.run)
+    jobs = setup.list_missing()
     renderer.render(jobs[0].repeat.planned, jobs[0].key)  # the one shape is checked before the clock starts
     return setup, renderer, jobs
 
@@ -128,7 +128,7 @@ def make_session(
     """Return a real session, which writes down when it handles an end."""
     cluster_run = replace(setup.make_cluster_run(), max_in_flight=max_in_flight)
     ongoing = cluster_run.make_ongoing(setup.run, renderer, connection, observer)
-    return MeteredSession(ongoing, lambda: cluster_run.list_missing(setup.run))
+    return MeteredSession(ongoing, setup.list_missing)
 
 
 @contextmanager
