@@ -147,7 +147,10 @@ class Meeting:
         return {tenant: self._get(TenantPlace, "ready", tenant) for tenant in tenants}
 
     def clear(self) -> None:
-        self.store.delete_many(list(self.store.list_keys(meeting_prefix(*self._place))))
+        """Delete what the tenants of the repeat have left here, those of attempts that were interrupted too."""
+        attempts = meeting_prefix(*self._place).removesuffix(f"{self._place[-1]}/")
+        keys = self.store.list_keys(attempts.rpartition("/")[0] + "/")
+        self.store.delete_many([key for key in keys if key.startswith(attempts)])
 
     def find_key(self, document: str, tenant: int | None = None) -> str:
         return meeting_key(*self._place, document, tenant)
