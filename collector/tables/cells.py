@@ -46,6 +46,7 @@ from collector.units import (
     THROUGHPUT,
     TOKENS,
     WATT,
+    Unit,
     choose_memory_unit,
     choose_rate_unit,
     format_interval,
@@ -104,14 +105,17 @@ def make_decoding_table(analysis: Analysis) -> Table:
     return _make_phase_table(analysis, "decode", "Decoding: time of one token for each sequence")
 
 
-def make_pipelined_columns(rows: pd.DataFrame) -> list[Column]:
+RATES = ("throughput_samples_per_s", "pipelined_samples_per_s")
+
+
+def make_pipelined_columns(rows: pd.DataFrame, rate: Unit = THROUGHPUT) -> list[Column]:
     """Return the columns of steps that ran back to back; none where they took what synchronised ones did."""
     differences = (rows["pipelined_step_seconds"] / rows["center_step_seconds"] - 1).abs()
     if not (differences > MIN_PIPELINED_DIFFERENCE).any():
         return []
     return [
         number_column("pipelined step", "pipelined_step_seconds", MILLISECOND, num_digits=NUM_TIME_DIGITS),
-        number_column("pipelined", "pipelined_samples_per_s", THROUGHPUT),
+        number_column("pipelined", "pipelined_samples_per_s", rate),
     ]
 
 
@@ -134,11 +138,11 @@ def time_columns(title: str, *, num_digits: int = NUM_DIGITS) -> list[Column]:
 
 def _make_phase_table(analysis: Analysis, phase: Phase, caption: str, *percentiles: Column) -> Table:
     rows: pd.DataFrame = analysis.summary[analysis.summary["phase"] == phase]
+    rate = THROUGHPUT
     if phase in ("prefill", "decode"):
-        num_tokens = rows["input_size"] if phase == "prefill" else 1
-        rows = rows.assign(throughput_samples_per_s=rows["throughput_samples_per_s"] * num_tokens)
-    rate = TOKENS if phase in ("prefill", "decode") else THROUGHPUT
-    pipelined = make_pipelined_columns(rows)
+        rate, num_tokens = TOKENS, rows["input_size"] if phase == "prefill" else 1
+        rows = rows.assign(**{name: rows[name] * num_tokens for name in RATES})
+    pipelined = make_pipelined_columns(rows, rate)
     columns = [
         CELL,
         *time_columns("step time", num_digits=NUM_TIME_DIGITS),

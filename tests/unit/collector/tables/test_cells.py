@@ -16,6 +16,7 @@ from collector.tables.cells import (
     make_inference_table,
     make_kernel_time_table,
     make_memory_table,
+    make_prefill_table,
     make_sustained_table,
     make_training_table,
 )
@@ -38,9 +39,9 @@ MakeTable = Callable[[Analysis], Table]
 GPU = make_environment(gpus=(make_gpu(),))
 
 
-def pipeline(seconds: float) -> list[Result]:
+def pipeline(seconds: float, **fields: object) -> list[Result]:
     """Return a repeat of steps of 100 ms, 64 samples each, of which 100 back to back took so long."""
-    return [make_result(pipelined=PipelinedWindow(num_steps=100, seconds=seconds))]
+    return [make_result(make_cell(**fields), pipelined=PipelinedWindow(num_steps=100, seconds=seconds))]
 
 
 def wait_for_data() -> list[Result]:
@@ -83,6 +84,8 @@ RATES = {"samples/s": "640.0", "pipelined, samples/s": "800.0"}
 PIPELINED = {"step time, ms": "100.0", "pipelined step, ms": "80.00"} | RATES
 SETTLING, FLAT = (0.1, 0.11, *(0.12,) * 7), {"last / first": "1.20", "flat after": "10.0 s, of 45.0 s"}
 SETTLED = {"step at first, ms": "100", "step at last, ms": "120"} | FLAT
+PROMPTS = {"model": "llama-tiny", "phase": "prefill", "input_size": 256, "num_classes": None}
+TOKENS = {"tokens/s": "163,800", "pipelined, tokens/s": "204,800"}
 CASES: Sequence[tuple[str, MakeTable, Callable[[], list[Result]], Mapping[str, str | None]]] = [
     ("training", make_training_table, lambda: [make_result()], {"step time, ms": ANY, "p95, ms": None}),
     (
@@ -92,6 +95,7 @@ CASES: Sequence[tuple[str, MakeTable, Callable[[], list[Result]], Mapping[str, s
         {"step time, ms": ANY, "p95, ms": ANY, "p99, ms": ANY},
     ),
     ("pipelined steps that are faster", make_training_table, lambda: pipeline(8.0), PIPELINED),
+    ("prompts are counted in tokens", make_prefill_table, lambda: pipeline(8.0, **PROMPTS), TOKENS),
     ("those that are not", make_training_table, lambda: pipeline(9.81), {"pipelined step, ms": None}),
     ("time spent waiting for data", make_training_table, wait_for_data, {"waiting for data, %": "5.00"}),
     (
