@@ -434,7 +434,7 @@ class RmsNorm(layers.Layer):
 
 
 def widen(x: Any) -> Any:
-    """Return half precision in float32, others as they are."""
+    """Return half precision in float32, others as they are: losses and squares are summed up in it, as PyTorch does."""
     return ops.cast(x, "float32") if keras.backend.standardize_dtype(x.dtype) in HALF_TYPES else x
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from keras import ops
 
 from bench.models import build_model
+from bench.models.keras import widen
 from bench.registry import MODELS
 from bench.schema import Cell
 from bench.tasks.cyclegan import POOL_SIZE, compute_discriminator_loss, compute_generator_loss
@@ -88,11 +89,6 @@ def cast_input(tensor: Any) -> Any:
     if keras.backend.is_int_dtype(keras.backend.standardize_dtype(tensor.dtype)):
         return tensor
     return ops.cast(tensor, keras.config.dtype_policy().variable_dtype)
-
-
-def widen(tensor: Any) -> Any:
-    """Return a half-precision tensor in float32, others as they are: losses are summed up in float32, as PyTorch's."""
-    return ops.cast(tensor, keras.backend.result_type(tensor.dtype, "float32"))
 
 
 # Of torch.amp.GradScaler; Keras starts at 2^15 by itself. Both halve after an overflow, double after 2,000 good steps.
