@@ -22,10 +22,10 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "cluster")]
 
 from cluster_setup import start_plane  # noqa: E402
-from runs import IMAGES, make_namespace  # noqa: E402
+from runs import IMAGES, count_records, make_namespace  # noqa: E402
 
 from bench.schema import Run  # noqa: E402
-from bench.store import Store, parse_result_key, results_prefix, run_key  # noqa: E402
+from bench.store import Store, run_key  # noqa: E402
 from control_plane import ControlPlane, find_assets  # noqa: E402
 from fake_kubelet import FakeKubelet  # noqa: E402
 from runner.kubernetes.connection import Connection  # noqa: E402
@@ -117,8 +117,7 @@ def kill_often(command: list[str], arguments: argparse.Namespace, output_path: P
 def report(store: Store, measured: "Counter[tuple[str, str]]", exit_code: int) -> int:
     """Print how often the repeats were measured, and what their records say; return the exit code of this program."""
     run = Run.model_validate_json(store.get(run_key(RUN_ID)))
-    keys = map(parse_result_key, store.list_keys(results_prefix(run.run_id)))
-    records = Counter((key.cell_id, key.repeat) for key in keys if key is not None)
+    records = count_records(store, run.run_id)
     times = Counter(measured[RUN_ID, f"{cell.cell.cell_id}/1"] for cell in run.cells)
     by_records = Counter(records[cell.cell.cell_id, 1] for cell in run.cells)
     print(f"repeats by how often a container measured them: {dict(times)}; by their records: {dict(by_records)}")

@@ -86,6 +86,12 @@ class Observed:
         self.warnings.append(message)
 
 
+def count_records(store: Store, run_id: str) -> Counter[tuple[str, int]]:
+    """Return how many records each repeat has in the store."""
+    keys = map(parse_result_key, store.list_keys(results_prefix(run_id)))
+    return Counter((key.cell_id, key.repeat) for key in keys if key is not None)
+
+
 @dataclass(kw_only=True)
 class Setup:
     """One run and where it takes place."""
@@ -155,9 +161,7 @@ class Setup:
         return self.make_cluster_run().list_missing(self.run, Records(self.store, self.run.run_id).read_snapshot())
 
     def count_records(self) -> Counter[tuple[str, int]]:
-        """Return how many records each repeat has in the store."""
-        keys = map(parse_result_key, self.store.list_keys(results_prefix(self.run.run_id)))
-        return Counter((key.cell_id, key.repeat) for key in keys if key is not None)
+        return count_records(self.store, self.run.run_id)
 
     def list_pods(self) -> list[dict[str, Any]]:
         return self.connection.list_items(f"/api/v1/namespaces/{self.profile.namespace}/pods")
