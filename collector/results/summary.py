@@ -194,7 +194,7 @@ def _summarize_columns(counted: pd.DataFrame, groups: "pd.Series[int]") -> pd.Da
 
 
 def average_energies(summary: pd.DataFrame, collection: Collection) -> pd.DataFrame:
-    """Return a summary, whose energies are medians, with their geometric means, as costs and `compare` have them."""
+    """Replace the medians of energies in a summary by geometric means, which costs and `compare` show too."""
     results = collection.results
     own, groups = (frame["cell_id"] + " " + frame["environment_id"] for frame in (summary, results))
     means = _average(ENERGIES, results[judge_counting(results) != NO], groups)

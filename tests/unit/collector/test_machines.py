@@ -109,7 +109,7 @@ def test_on_the_same_cards_the_ratio_is_taken_on_each(collect: Collect) -> None:
 
 
 def test_the_interval_from_the_cards_holds_the_ratio_of_the_kind_where_that_from_the_repeats_does_not() -> None:
-    """Two cards a side that differ by 3 % as a rule; the whole table is that of benchmarks/interval_coverage.py."""
+    """Draws two cards a side that differ by 3 % as a rule; benchmarks/interval_coverage.py prints the whole table."""
     rng = np.random.default_rng(5)
     cards = 0.03 / math.sqrt(2) * rng.standard_normal((1000, 2, 2, 1))
     times = np.exp(cards + 0.01 * rng.standard_normal((1000, 2, 2, 3))).reshape(1000, 2, 6)

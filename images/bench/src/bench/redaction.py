@@ -48,7 +48,7 @@ def hide_url_users(text: str) -> str:
 
 
 def is_secret_variable(name: str, value: str) -> bool:
-    """Return whether a variable holds a credential by its name, or its value shows that it is or has one."""
+    """Return whether the name or the value of a variable shows that it holds a credential."""
     return _is_secret_name(name) or hide_url_users(value) != value or _SHOWN.search(value) is not None
 
 

@@ -79,7 +79,7 @@ class Failure(Document):
 # All tenants run on one machine, so they read one clock, the kernel's CLOCK_MONOTONIC (`time.perf_counter`): times of
 # several tenants can be compared without any skew. The kernel's boot id and the time namespace prove that it is one.
 class TenantPlace(Document):
-    """Where a tenant runs. None: not readable there."""
+    """Says where a tenant runs; a field is None where that could not be read."""
 
     boot_id: str | None
     """Of the kernel (/proc/sys/kernel/random/boot_id): equal for all processes of one machine since it started."""

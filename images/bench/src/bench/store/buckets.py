@@ -125,7 +125,7 @@ class Bucket:
 
 @dataclass(frozen=True, kw_only=True)
 class S3Bucket(Bucket):
-    """A bucket of S3, listed by boto3.
+    """Lists a bucket of S3 with boto3, and does the rest as any bucket.
 
     A prefix that ends in a slash, and a name joined to it by another one, make a key with `//`. obstore refuses the
     whole listing for one such key (https://docs.rs/object_store/latest/object_store/path/struct.Path.html).

@@ -249,7 +249,7 @@ class Tenant(Alone):
                 self.meeting.clear()
 
     def conclude(self, result: Result, probes: Observer, framework: Framework | None) -> Result:
-        """Return the Result of the repeat, as tenant 0, from what its own process measured: with every tenant's record.
+        """Add every tenant's record to what tenant 0 measured, and return that as the Result of the repeat.
 
         If this process came to no window, the others are measured all the same. The other tenants' own Results are what
         they leave at the meeting.
