@@ -22,6 +22,7 @@ from bench.probes.memory import read_available_bytes
 from bench.registry import MODELS
 from bench.schema import Cell, Document, Framework, PlannedCell, Result
 from bench.store import Store
+from bench.worker.compilers import CACHE_FOLDERS
 from runner.local.run import LocalExecutor
 from runner.matrix import DEFAULT_MODES, Repeat
 from runner.terminal import join_printable
@@ -162,13 +163,6 @@ _OUTCOMES: dict[str, TrialOutcome] = {"ok": "fits", "oom": "out-of-memory", "tim
 HOST_ERRORS = ("MemoryError", "_ArrayMemoryError")
 HOST_WORDS = ("DefaultCPUAllocator", "device:CPU:", "_host_bfc")
 
-# Where PyTorch (TorchInductor and Triton) and JAX keep what they have compiled, for the trials that come after.
-COMPILATION_CACHES = {
-    "TORCHINDUCTOR_CACHE_DIR": "inductor",
-    "TRITON_CACHE_DIR": "triton",
-    "JAX_COMPILATION_CACHE_DIR": "jax",
-}
-
 
 class ProbeReport(BatchSearch):
     """What a search on a machine found."""
@@ -213,7 +207,8 @@ def search_here(
             interpreters=interpreters,
             lock=lock,
             memory_limit_bytes=limit_bytes,
-            variables={name: f"{folder}/{part}" for name, part in COMPILATION_CACHES.items() if name not in os.environ},
+            # What is compiled is kept for the trials that come after.
+            variables={name: f"{folder}/{part}" for name, part in CACHE_FOLDERS.items() if name not in os.environ},
         )
 
         def try_batch(batch_size: int) -> Trial:

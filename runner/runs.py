@@ -1,6 +1,7 @@
 """The runs of a store and their records: which one is resumed, what is missing in it. All state is in the store."""
 
 import re
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -12,7 +13,7 @@ from typing import Literal
 from rich.console import Console
 
 from bench.errors import TransientError, UserError
-from bench.schema import Cluster, InvalidDocumentError, RemovedResult, Result, Run, Status, read_result
+from bench.schema import Cluster, InvalidDocumentError, RemovedResult, Run, Status, read_result
 from bench.schema import read_run as read_stored_run
 from bench.store import (
     KeyMissing,
@@ -103,20 +104,24 @@ class Records:
     def read_snapshot(self) -> RecordSnapshot:
         """Read the records that were not read yet, and return which there are now and how each ended."""
         keys = self._list_keys()
-        for key, result in self._read_removed().items():  # whether or not it is deleted already
-            keys[key] = _find_repeat(key)
-            self._known[key] = _find_condition(result.status, _was_contaminated(result)), result.attempt_seconds
+        for key, removed in self._read_removed().items():  # whether or not it is deleted already
+            # Of older versions only the verdict is known.
+            is_contaminated, verdict = removed.is_contaminated, removed.verdict
+            is_contaminated = verdict == "contaminated" if is_contaminated is None else is_contaminated
+            keys[key] = removed.cell_id, removed.repeat
+            self._known[key] = _find_condition(removed.status, is_contaminated), removed.attempt_seconds
         # A damaged record is read again: it may have been replaced since. One that is gone since it was listed counts
         # as one.
         new = [key for key in keys if self._known.setdefault(key, _DAMAGED) == _DAMAGED]
         for key, data in self.store.get_listed(new):
             if isinstance(data, bytes):
-                self._known[key] = _classify(data, _require_parts(key))
+                self._known[key] = _classify(data, key)
         return RecordSnapshot([(key, repeat, *self._known[key]) for key, repeat in keys.items()])
 
     def list_repeats(self) -> set[RepeatKey]:
         """Return the repeats that have a record, damaged ones included, without reading any."""
-        return set(map(_find_repeat, self._list_keys().keys() | self._read_removed().keys()))
+        removed = self._read_removed().values()
+        return {*self._list_keys().values(), *((found.cell_id, found.repeat) for found in removed)}
 
     def _list_keys(self) -> dict[str, RepeatKey]:
         found = ((key, parse_result_key(key)) for key in self.store.list_keys(results_prefix(self.run_id)))
@@ -126,28 +131,7 @@ class Records:
         return index_removed_results(read_raw_removals(self.store, self.run_id))
 
 
-def _require_parts(key: str) -> ResultKey:
-    parts = parse_result_key(key)
-    assert parts is not None, f"{key} is no key of a result"
-    return parts
-
-
-def _find_repeat(key: str) -> RepeatKey:
-    parts = _require_parts(key)
-    return parts.cell_id, parts.repeat
-
-
-def is_record_of(result: Result, key: ResultKey) -> bool:
-    """Return whether a record is the one that the key of its place in the store says."""
-    return (result.run_id, result.cell_id, result.repeat, result.attempt) == (
-        key.run_id,
-        key.cell_id,
-        key.repeat,
-        key.attempt,
-    )
-
-
-def _classify(data: bytes, key: ResultKey) -> tuple[Condition, float]:
+def _classify(data: bytes, key: str) -> tuple[Condition, float]:
     """Return the condition of a record, and how many seconds its attempt took.
 
     One that cannot be read, or is another than its key says, is damaged.
@@ -156,7 +140,7 @@ def _classify(data: bytes, key: ResultKey) -> tuple[Condition, float]:
         result = read_result(data)
     except InvalidDocumentError:
         return _DAMAGED
-    if not is_record_of(result, key):
+    if ResultKey.of(result) != parse_result_key(key):
         return _DAMAGED
     seconds = measure_attempt(result.started_at, result.finished_at)
     return _find_condition(result.status, result.validity is not None and result.validity.is_contaminated), seconds
@@ -178,11 +162,6 @@ def find_future_runs(runs: Iterable[Run]) -> dict[str, str]:
     }
 
 
-def _was_contaminated(removed: RemovedResult) -> bool:
-    """Return whether a removed record says that others disturbed it; of older versions only the verdict is known."""
-    return removed.verdict == "contaminated" if removed.is_contaminated is None else removed.is_contaminated
-
-
 def _find_condition(status: Status, is_contaminated: bool) -> Condition:
     if status != "ok":
         return "not-ok"
@@ -193,41 +172,47 @@ def _find_condition(status: Status, is_contaminated: bool) -> Condition:
 RESUME_WITHIN = timedelta(days=1)
 
 
-def choose_run(
-    store: Store,
-    make_plan: Callable[[], Run],
-    source: str,
-    *,
-    is_named: bool,
-    start_new: bool,
-    retries: Retries,
-    warn: Callable[[str], None] | None = None,
-) -> Run:
-    """Return the run to resume (the one that the user named, or this plan's newest unfinished one), or the plan.
+@dataclass(frozen=True, kw_only=True)
+class RunRequest(ABC):
+    """Which run of a matrix to measure, and which of its repeats."""
 
-    A new one is not stored yet. `source`: the matrix's file, for messages. `warn`: None for stderr. UserError where the
-    named run is of another plan, or is measured in another namespace.
-    """
-    plan = make_plan()
-    if not is_named:
-        unfinished = None if start_new else find_unfinished_run(store, plan, retries)
-        return unfinished or plan
-    if not is_stored(store, plan.run_id):
-        return plan
-    if start_new:
-        raise UserError(f"--new: there is a run {plan.run_id} already; leave --new out to resume it")
-    run_id, plan_id, num_repeats = plan.run_id, plan.plan_id, plan.num_repeats
-    here = (plan.cluster, plan.hostname)
-    del plan  # 100 MB for 100,000 cells: it goes before as much is read
-    found = read_run(store, run_id)
-    assert found is not None
-    if found.plan_id != plan_id:
-        raise UserError(
-            f"{source}: run {run_id} was planned with other cells or repeats ({found.num_repeats} repeats, here "
-            f"{num_repeats}); give another --run-id, or none for a new run"
-        )
-    check_same_place(found, *here, warn or warn_on_stderr)
-    return found
+    matrix: str
+    store: Store
+    run_id: str | None
+    start_new: bool
+    retries: Retries
+
+    @abstractmethod
+    def make_plan(self) -> Run:
+        """Return a new run of the matrix, named `run_id` if that is given."""
+
+    def choose_run(self) -> Run:
+        """Return the run to resume (the one that is named, or the plan's newest unfinished one), or else the plan.
+
+        A new one is not stored: it is not known yet whether it can be measured now. UserError where the named run is of
+        another plan, or is measured in another namespace.
+        """
+        store, run_id = self.store, self.run_id
+        if run_id is not None:
+            check_run_id(run_id)
+        plan = self.make_plan()
+        if run_id is None:
+            return (None if self.start_new else find_unfinished_run(store, plan, self.retries)) or plan
+        if not is_stored(store, run_id):
+            return plan
+        if self.start_new:
+            raise UserError(f"--new: there is a run {run_id} already; leave --new out to resume it")
+        plan_id, num_repeats, here = plan.plan_id, plan.num_repeats, (plan.cluster, plan.hostname)
+        del plan  # 100 MB for 100,000 cells: it goes before as much is read
+        found = read_run(store, run_id)
+        assert found is not None
+        if found.plan_id != plan_id:
+            raise UserError(
+                f"{self.matrix}: run {run_id} was planned with other cells or repeats ({found.num_repeats} repeats, "
+                f"here {num_repeats}); give another --run-id, or none for a new run"
+            )
+        check_same_place(found, *here)
+        return found
 
 
 def check_run_id(run_id: str) -> None:
@@ -306,7 +291,7 @@ def _lacks_results(store: Store, run: Run, retries: Retries) -> bool:
     return bool(select_missing(run, records.read_snapshot(), retries))
 
 
-def check_same_place(run: Run, cluster: Cluster | None, hostname: str, warn: Callable[[str], None]) -> None:
+def check_same_place(run: Run, cluster: Cluster | None, hostname: str) -> None:
     """Raise UserError if the run is measured elsewhere than here, where a runner of it would not be seen.
 
     Each of the two would measure what the other one is measuring. A context, or a machine, of another name may be the
@@ -328,7 +313,7 @@ def check_same_place(run: Run, cluster: Cluster | None, hostname: str, warn: Cal
             f"--run-id {run.run_id}: {begun}: a runner that is still at work there would not be seen, and what it is "
             "measuring would be measured twice; resume it there, or give another --run-id"
         )
-    warn(f"{begun}: if these are two, end what is still at work there, or it is measured twice")
+    warn_on_stderr(f"{begun}: if these are two, end what is still at work there, or it is measured twice")
 
 
 def _are_apart(one: Cluster, other: Cluster) -> bool:

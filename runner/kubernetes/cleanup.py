@@ -13,8 +13,8 @@ from uuid import uuid4
 from bench.errors import UserError
 from bench.store import Store, cancelled_key, cancelled_prefix, confirmation_run_id
 from runner.kubernetes.connection import Connection, delete_exactly
-from runner.kubernetes.names import POOL_LABEL, select_run
-from runner.kubernetes.objects import JobStatus, PodStatus, read_pod_status, read_remaining_job
+from runner.kubernetes.names import POOL_LABEL, make_path, select_run
+from runner.kubernetes.objects import END_PHASES, JobStatus, PodStatus, read_pod_status, read_remaining_job
 from runner.kubernetes.setup import CANCEL_PERMISSIONS, check_permissions
 from runner.kubernetes.tracked_jobs import Dispatcher
 from runner.matrix import read_user_name
@@ -62,13 +62,11 @@ class CancellationWatcher:
             self._is_asked_again = True
             return
         self.is_checking = True
-        self.dispatcher.record(self._list_marks, self._handle_marks)
+        ids, store = self.run_ids, self.store
+        self.dispatcher.record(lambda: {m for run_id in ids for m in list_marks(store, run_id)}, self._handle_marks)
 
-    def _list_marks(self) -> frozenset[str]:
-        return frozenset[str]().union(*(list_marks(self.store, run_id) for run_id in self.run_ids)) - self.known
-
-    def _handle_marks(self, marks: frozenset[str]) -> None:
-        if marks:
+    def _handle_marks(self, marks: set[str]) -> None:
+        if marks - self.known:
             raise RunCancelled
         is_asked_again, self.is_checking, self._is_asked_again = self._is_asked_again, False, False
         if is_asked_again:
@@ -76,7 +74,6 @@ class CancellationWatcher:
 
 
 NUM_THREADS = 16
-END_PHASES = ("Succeeded", "Failed")
 MAX_ROUNDS = 30
 """How often Jobs are listed again that a runner submitted in between: it stops when it has seen one deleted."""
 ROUND_SECONDS = 1.0
@@ -150,7 +147,10 @@ class JobCleaner:
         Raise UserError if some are unfinished, unless `force` cancels them first.
         """
         with self.connection.explain_refusals():
-            path, query = self._path("pods"), {"labelSelector": select_run(self.run_id, store_url=self.store.url)}
+            path, query = (
+                make_path(self.namespace, "pods"),
+                {"labelSelector": select_run(self.run_id, store_url=self.store.url)},
+            )
             pods = [pod for pod in self.connection.read_items(path, read_orphaned_pod, query) if pod is not None]
             jobs = self._list_jobs()
             unfinished = [job.name for job in jobs if job.end is None]
@@ -170,19 +170,16 @@ class JobCleaner:
                 self._delete("pods", pods)
             return num_cancelled + len(jobs)
 
-    def _path(self, kind: str) -> str:
-        return f"/{'apis/batch' if kind == 'jobs' else 'api'}/v1/namespaces/{self.namespace}/{kind}"
-
     def _list_jobs(self, **query: str) -> list[JobStatus]:
         """Return the Jobs of the run, except those that are being deleted."""
         pool = f",{POOL_LABEL}={self.pool}" if self.pool else ""
         query["labelSelector"] = f"{select_run(self.run_id, store_url=self.store.url)}{pool}"
-        found = self.connection.read_items(self._path("jobs"), read_remaining_job, query)
+        found = self.connection.read_items(make_path(self.namespace, "jobs"), read_remaining_job, query)
         return [job for job in found if job is not None]
 
     def _delete(self, kind: str, objects: Sequence[JobStatus] | Sequence[PodStatus]) -> None:
         def delete(found: JobStatus | PodStatus) -> None:
-            delete_exactly(self.connection, f"{self._path(kind)}/{found.name}", found.uid)
+            delete_exactly(self.connection, f"{make_path(self.namespace, kind)}/{found.name}", found.uid)
 
         with ThreadPoolExecutor(NUM_THREADS) as threads:
             list(threads.map(delete, objects))  # after an error or Ctrl-C, those that have not begun are dropped

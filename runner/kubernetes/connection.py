@@ -11,7 +11,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,6 +22,7 @@ import urllib3
 
 from bench.errors import TransientError, UserError
 from bench.redaction import hide_secrets
+from bench.store.store import submit
 from runner.kubernetes.login import Login, describe_error, log_in, name_user
 
 NUM_CONNECTIONS = 32
@@ -284,7 +284,7 @@ class Connection:
                     raise
 
     def get_object(self, path: str, *, patience_seconds: float | None = None) -> JsonObject:
-        """Return one object; ApiError as `request`, and where the answer is no object."""
+        """Return one object; ApiError as `request`, and where the answer is no JSON."""
         return decode_answer(self.request("get", path, patience_seconds=patience_seconds))
 
     def find_object(self, path: str) -> JsonObject | None:
@@ -321,8 +321,7 @@ class Connection:
     ) -> tuple[str, list[T]]:
         """Return the version of a list, and what `read` takes of each object, so that the rest is not kept.
 
-        Page by page: while one is read, the server is at work on the next. ApiError as `request`, and where an object
-        is not as Kubernetes describes it.
+        Page by page: while one is read, the server is at work on the next. ApiError as `request`.
         """
         fetch = partial(self.request, "list", path, patience_seconds=patience_seconds, stop=stop)
         for _ in range(MAX_LISTS):
@@ -332,12 +331,12 @@ class Connection:
                 body = fetch(query=asked)
                 while True:
                     token = _find_continue(body)
-                    following = _start(partial(fetch, query=asked | {"continue": token})) if token else None
+                    following = submit(partial(fetch, query=asked | {"continue": token})) if token else None
                     page = decode_answer(body)
-                    items += (read_item(item, read, name_kind(path)) for item in page.get("items") or ())
+                    items += map(read, page.get("items") or ())
                     metadata = page.get("metadata") or {}
                     if following is None and (token := metadata.get("continue", "")):  # it stood behind the items
-                        following = _start(partial(fetch, query=asked | {"continue": token}))
+                        following = submit(partial(fetch, query=asked | {"continue": token}))
                     if following is None:
                         return metadata.get("resourceVersion", ""), items
                     body = following.result()
@@ -467,24 +466,12 @@ def delete_exactly(connection: Connection, path: str, uid: str | None) -> None:
 
 def decode_answer(body: bytes) -> JsonObject:
     try:
-        found = json.loads(body)
+        found: JsonObject = json.loads(body)
     except ValueError:
         begin = _write_line(body[:60].decode(errors="replace"), 60)
         words = f"it is no JSON but begins with {begin!r}; see the address of the server, and what stands before it"
         raise AnswerError(words) from None
-    if not isinstance(found, dict):
-        raise AnswerError("it is no JSON object")
     return found
-
-
-def read_item(item: JsonObject, read: Callable[[JsonObject], T], kind: str) -> T:
-    """Return what `read` takes of an object; AnswerError, which names it, where it is not as Kubernetes has it."""
-    try:
-        return read(item)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        with suppress(Exception):
-            kind = f"{kind}, {item['metadata']['name']}"
-        raise AnswerError(f"one of the {kind}: {type(error).__name__}: {error}") from error
 
 
 def name_kind(path: str) -> str:
@@ -497,17 +484,3 @@ def _find_continue(body: bytes) -> str:
     """Return the token of the next page, which stands before the items but in lists of custom resources."""
     match = re.search(rb'"continue":"([^"]*)"', body.partition(b'"items"')[0])
     return match[1].decode() if match else ""
-
-
-def _start(fetch: Callable[[], bytes]) -> "Future[bytes]":
-    """Fetch in a thread of its own, which does not keep the process alive."""
-    future: Future[bytes] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(fetch())
-        except BaseException as error:  # raised where the result is read
-            future.set_exception(error)
-
-    threading.Thread(target=run, name="page", daemon=True).start()
-    return future

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 from bench.exit_codes import (
@@ -37,7 +38,8 @@ from bench.exit_codes import (
 )
 from bench.redaction import hide_secrets
 from bench.schema import Failure, FailureKind, Status
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import ApiError, Connection
+from runner.kubernetes.names import make_path
 from runner.kubernetes.objects import JobStatus, PodStatus
 from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
 from runner.processes import BAD_ALLOC, name_signal
@@ -329,10 +331,15 @@ def is_starting(pod: PodStatus) -> bool:
 def read_reasons(connection: Connection, namespace: str) -> dict[str, str]:
     """Return what was said last of pods that do not start and could not be created: by the pod's uid, the Job's name.
 
-    Of a pod only if it was a warning. ApiError if events may not be read.
+    Of a pod only if it was a warning. Empty if events may not be read.
     """
     selector = ",".join(f"reason!={reason}" for reason in _OTHER_REASONS + _HARMLESS_REASONS)
-    events = connection.list_items(f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector)
+    try:
+        events = connection.list_items(make_path(namespace, "events"), fieldSelector=selector)
+    except ApiError as error:
+        if error.status == HTTPStatus.FORBIDDEN:
+            return {}
+        raise
     said: dict[str, str] = {}
     for event in sorted(events, key=_find_time):
         about, reason, message = event["involvedObject"], event.get("reason", ""), str(event.get("message", ""))

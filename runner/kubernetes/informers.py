@@ -20,7 +20,6 @@ from runner.kubernetes.connection import (
     JsonObject,
     Retries,
     name_kind,
-    read_item,
     read_watch_error,
 )
 from runner.kubernetes.tracked_jobs import raise_error
@@ -120,6 +119,5 @@ class Informer(Generic[T]):
         if kind == "ERROR":
             raise read_watch_error(found)
         if kind != "BOOKMARK":
-            item = read_item(found, self.read, name_kind(self.path))
-            self.post(partial(self.on_change, item, is_deleted=kind == "DELETED"))
+            self.post(partial(self.on_change, self.read(found), is_deleted=kind == "DELETED"))
         self._version = found["metadata"]["resourceVersion"]

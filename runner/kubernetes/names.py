@@ -124,7 +124,8 @@ MountPath = Annotated[str, AfterValidator(check_mount_path)]
 
 # Of a Job whose pods' names add 6 characters; the hash keeps it unique.
 _MAX_SLUG = 40
-_HASH_DIGITS = 12
+HASH_DIGITS = 12
+"""48 bits: a namespace with a million runs has two alike with a chance of 0.2 %."""
 RUN_LABEL = "benchmatrix/run-id"
 CELL_LABEL = "benchmatrix/cell-id"
 REPEAT_LABEL = "benchmatrix/repeat"
@@ -147,6 +148,8 @@ OWN_LABELS = frozenset(
     }
 )
 """Keys in manifests/job.yaml.j2 that a profile's labels must not replace."""
+CONTAINER = "bench"
+"""The container of a cell's pod, of several tenants the first."""
 COMPONENT = "app.kubernetes.io/name=benchmatrix,app.kubernetes.io/component=cell"
 
 
@@ -169,14 +172,19 @@ class JobKey:
 
     def __post_init__(self) -> None:
         text = "\n".join((self.run_id, self.cell_id, str(self.number), str(self.retry_round), self.fingerprint))
-        digits = hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
+        digits = hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
         slug = self.cell_id.rpartition("-")[0][:_MAX_SLUG].strip("-")
         object.__setattr__(self, "job_name", f"{slug or 'cell'}-{digits}")
 
 
+def make_path(namespace: str, kind: str) -> str:
+    """Return the path of a namespace's objects of a kind, such as `jobs`, `pods` or `events`."""
+    return f"/{'apis/batch' if kind == 'jobs' else 'api'}/v1/namespaces/{namespace}/{kind}"
+
+
 def hash_store(url: str) -> str:
     """Return the label's value for a store; slashes at the end of its URL name the same store."""
-    return hashlib.sha256(url.rstrip("/").encode()).hexdigest()[:_HASH_DIGITS]
+    return hashlib.sha256(url.rstrip("/").encode()).hexdigest()[:HASH_DIGITS]
 
 
 def select_run(run_id: str, *, fingerprint: str | None = None, store_url: str | None = None) -> str:

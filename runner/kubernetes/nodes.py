@@ -13,6 +13,7 @@ from http import HTTPStatus
 from bench.errors import UserError
 from bench.schema import Cell, InvalidDocumentError, Node, NodeFault, Placement, Result, read_node_fault, read_placement
 from bench.store import (
+    ResultKey,
     Store,
     node_fault_key,
     node_faults_prefix,
@@ -22,10 +23,10 @@ from bench.store import (
     placements_prefix,
     results_prefix,
 )
-from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError, read_item
+from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError
 from runner.kubernetes.failures import find_last_line, find_node_fault
 from runner.kubernetes.names import select_run
-from runner.kubernetes.objects import JobStatus, PodStatus, describe_node, read_pod_status, read_quantity
+from runner.kubernetes.objects import END_PHASES, JobStatus, PodStatus, describe_node, read_pod_status, read_quantity
 from runner.kubernetes.rendering import ANY_NODE, NodeWish
 from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
 from runner.profiles.model import is_shared
@@ -83,8 +84,7 @@ class Placements:
             placement = self._make_placement(pod)
         except ValueError as error:
             return f"where pod {pod.name} runs is not recorded: {error}"
-        key = placement_key(self.run.run_id, placement.cell_id, placement.repeat, placement.attempt)
-        self.run.store.put(key, placement.to_json())
+        self.run.store.put(placement_key(*ResultKey.of(placement)), placement.to_json())
         return ""
 
     def _make_placement(self, pod: PodStatus) -> Placement:
@@ -135,7 +135,7 @@ class Placements:
                 path = f"/api/v1/nodes/{name}"
                 try:
                     found = self.run.connection.get_object(path, patience_seconds=SHORT_PATIENCE_SECONDS)
-                    self._nodes[name] = read_item(found, describe_node, "nodes")
+                    self._nodes[name] = describe_node(found)
                 except ApiError as error:
                     if error.status not in REFUSALS:  # the server is away: asked again for the next pod
                         return None
@@ -301,7 +301,7 @@ class NodeFaults:
 
     def write(self, fault: NodeFault) -> None:
         """Store a fault. StoreError if the store cannot be used."""
-        self.run.store.put(node_fault_key(fault.run_id, fault.cell_id, fault.repeat, fault.attempt), fault.to_json())
+        self.run.store.put(node_fault_key(*ResultKey.of(fault)), fault.to_json())
 
     def _add(self, fault: NodeFault, *, is_earlier: bool) -> None:
         """Count a fault, once for each attempt."""
@@ -369,7 +369,6 @@ BLOCK_FIELDS = (
 )
 """What the cells of a block have in common: all that is no protocol, but framework, mode and precision. A test holds
 it against the comparisons of the report. GPU against CPU and scaling are not in it: a CPU cell's node has no GPU."""
-END_PHASES = ("Succeeded", "Failed")
 BlockKey = tuple[object, ...]
 """What identifies a block: the number of the round and the values of BLOCK_FIELDS."""
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from kubernetes.utils.quantity import parse_quantity
 
 from bench.schema import Node
-from runner.kubernetes.names import CELL_LABEL, POOL_LABEL, REPEAT_LABEL
+from runner.kubernetes.names import CELL_LABEL, CONTAINER, POOL_LABEL, REPEAT_LABEL
 
 # The node affinity of a pod: where Kubernetes keeps it, and what it requires.
 
@@ -131,8 +131,8 @@ def _is_own(name: str) -> bool:
     return re.fullmatch(OWN_CONTAINER, name) is not None
 
 
-CONTAINER = "bench"
 NODE_DISRUPTION = "DisruptionTarget"
+END_PHASES = ("Succeeded", "Failed")
 STARTING = ("ContainerCreating", "PodInitializing")
 """The kubelet's reasons for containers whose turn has not come: pkg/kubelet/kubelet_pods.go."""
 STATUS_UNKNOWN = "ContainerStatusUnknown"

@@ -10,6 +10,7 @@ from bench.schema import Failure, InvalidDocumentError, Result, read_result, rea
 from bench.store import (
     MAX_DOCUMENT_BYTES,
     KeyMissing,
+    ResultKey,
     StoreUnreachable,
     UnreadableObject,
     parse_result_key,
@@ -27,9 +28,9 @@ from runner.kubernetes.failures import (
     judge_job,
     read_reasons,
 )
-from runner.kubernetes.objects import CONTAINER, JobStatus, PodStatus, read_pod_status
+from runner.kubernetes.names import CONTAINER
+from runner.kubernetes.objects import JobStatus, PodStatus, read_pod_status
 from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
-from runner.runs import is_record_of
 
 LOG_LINES = 20
 MAX_LOG_BYTES = 2 * MAX_DOCUMENT_BYTES
@@ -73,7 +74,9 @@ class ResultRecorder:
         found = self.find_record(tracked)
         if found is not None:
             return found
-        pods = self._list_pods(tracked)
+        pods = list(tracked.pods.values())
+        if not any(pod.exit_code is not None and not pod.disruption for pod in pods):
+            pods = self._read_pods(tracked) or pods  # the informer may lag
         logged = self._take_from_log(tracked, pods)
         if logged is not None:
             return logged
@@ -129,14 +132,7 @@ class ResultRecorder:
                 ) from error
             return None
         self._has_read = True
-        parts = parse_result_key(key)
-        return result if parts is not None and is_record_of(result, parts) else None
-
-    def _list_pods(self, tracked: TrackedJob) -> list[PodStatus]:
-        pods = list(tracked.pods.values())
-        if any(pod.exit_code is not None and not pod.disruption for pod in pods):
-            return pods
-        return self._read_pods(tracked) or pods  # the informer may lag
+        return result if ResultKey.of(result) == parse_result_key(key) else None
 
     def _read_pods(self, tracked: TrackedJob) -> list[PodStatus]:
         query = {"labelSelector": f"{JOB_NAME_LABEL}={tracked.name}"}
@@ -173,7 +169,7 @@ class ResultRecorder:
                 continue  # the pod is gone, or its node does not answer: the record is lost
             wanted = (tracked.key.run_id, *tracked.repeat.key)
             if data and result is not None and (result.run_id, result.cell_id, result.repeat) == wanted:
-                self.run.store.put(result_key(result.run_id, result.cell_id, result.repeat, result.attempt), data)
+                self.run.store.put(result_key(*ResultKey.of(result)), data)
                 return result
         return None
 
@@ -202,7 +198,7 @@ class ResultRecorder:
             finished_at=max(started_at, finished_at),
             error=failure,
         )
-        key = result_key(result.run_id, result.cell_id, result.repeat, result.attempt)
+        key = result_key(*ResultKey.of(result))
         if (left := self._try_to_read(key)) is not None:
             return left
         self.run.store.put(key, result.to_json())

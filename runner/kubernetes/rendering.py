@@ -18,18 +18,15 @@ import yaml
 from bench.errors import UserError
 from bench.exit_codes import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES
 from bench.schema import PlannedCell, Run
-from runner.kubernetes.names import JobKey, check_option, check_queue, hash_store
+from runner.kubernetes.names import CONTAINER, HASH_DIGITS, JobKey, check_option, check_queue, hash_store
 from runner.kubernetes.objects import INSTANCE_TYPE, MAX_WEIGHT, PREFERRED, REQUIRED, read_quantity
-from runner.profiles.model import CONTAINER, Profile
+from runner.profiles.model import Profile
 from runner.sources import find_source
 
 # The fingerprint of a run: what its Jobs measure for, and with what, in a few hex digits.
 #
 # It is in the name and in a label of every Job. So the same run id with another store, plan or images gives
 # other Jobs, in the same namespace too, and a runner that starts again with the same ones finds its own.
-
-NUM_DIGITS = 12
-"""As many as in a Job's name: 48 bits, so that a namespace with a million runs has two alike with a chance of 0.2 %."""
 
 
 def compute_fingerprint(run: Run, profile: Profile, store_url: str) -> str:
@@ -48,7 +45,7 @@ def compute_fingerprint(run: Run, profile: Profile, store_url: str) -> str:
         "images": {" ".join(kind): profile.find_image(cell) for kind, cell in cells.items()},
         "cpus": {device: profile.pools[device].cpus for _, device in cells if device in profile.pools},
     }
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:NUM_DIGITS]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:HASH_DIGITS]
 
 
 # Merge a profile's overlay into a rendered Job, as `kubectl patch` merges: lists by the names of their items.
@@ -277,7 +274,8 @@ class JobRenderer:
             "gpu_resource": resource,
             "claim_template": gpus.name_claim_template(cell.num_gpus) if gpus and gpus.request == "claim" else None,
             "image_group": IMAGE_GROUP,
-            "ephemeral_storage": size_ephemeral_storage(profile.tmp_size),
+            # Of the disk: /tmp and the log, since nothing else can be written to.
+            "ephemeral_storage": f"{math.ceil(read_quantity(profile.tmp_size) / MIB) + LOG_MIB}Mi",
             "interrupted_exit_codes": sorted(INTERRUPTED_EXIT_CODES),
             "final_exit_codes": sorted(FINAL_EXIT_CODES),
             "timeout_seconds": f"{planned.timeout_seconds:g}",
@@ -326,11 +324,6 @@ def render_shape(
 def fill_shape(pieces: Sequence[str], values: Mapping[str, str]) -> bytes:
     quoted = {name: json.dumps(value) for name, value in values.items()}
     return "".join(quoted[piece] if index % 2 else piece for index, piece in enumerate(pieces)).encode()
-
-
-def size_ephemeral_storage(tmp_size: str) -> str:
-    """Return what a cell requests of its node's disk: /tmp and its log, since nothing else can be written to."""
-    return f"{math.ceil(read_quantity(tmp_size) / MIB) + LOG_MIB}Mi"
 
 
 def render_manifests(template: str, **values: object) -> list[dict[str, Any]]:

@@ -4,22 +4,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from http import HTTPStatus
 from typing import Literal
 
 from rich.console import Console
 
 from bench.errors import UserError
 from bench.schema import Cluster, Run
-from bench.store import Store
 from runner.kubernetes.capacity import check_prices, explain_queued_jobs
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.failures import is_starting, read_reasons
 from runner.kubernetes.login import find_context
-from runner.kubernetes.names import FINGERPRINT_LABEL, JobKey, select_run
+from runner.kubernetes.names import FINGERPRINT_LABEL, JobKey, make_path, select_run
 from runner.kubernetes.nodes import NodesAtFaultError, Placements
-from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, read_pod_status, read_remaining_job
+from runner.kubernetes.objects import JobStatus, read_job_status, read_pod_status, read_remaining_job
 from runner.kubernetes.rendering import JobRenderer, compute_fingerprint
 from runner.kubernetes.session import POD_FIELDS, BudgetSpent, ClusterSession, DeadlinePassed
 from runner.kubernetes.setup import RUN_PERMISSIONS, check_permissions
@@ -28,7 +26,7 @@ from runner.matrix import load_matrix, plan_run
 from runner.profiles import BUCKET_URLS
 from runner.profiles.loading import find_profile
 from runner.profiles.model import Profile
-from runner.runs import Records, RecordSnapshot, Retries, begin_run, check_run_id, choose_run, select_missing
+from runner.runs import Records, RecordSnapshot, RunRequest, begin_run, select_missing
 from runner.terminal import format_wait, join_printable
 
 # Where the Jobs of a run go: the cluster, its namespace and queue, and what it can run.
@@ -65,37 +63,19 @@ class ClusterTarget:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterRun(RunBounds):
+class ClusterRun(RunRequest, RunBounds):
     """What to run on a cluster, and how."""
 
-    matrix: str
     target: ClusterTarget
-    store: Store
-    run_id: str | None
-    start_new: bool
-    retries: Retries
     owner: str | None = None
     """The Job that the runner itself runs in, if it does."""
 
-    def choose_run(self) -> Run:
-        """Return the run to resume, or a new one, which is not stored yet."""
-        if self.run_id is not None:
-            check_run_id(self.run_id)
+    def make_plan(self) -> Run:
         if self.store.url.startswith("file:"):
             raise UserError(
                 f"--store {self.store.url}: the cells on a cluster do not see this machine's directories; "
                 f"name a bucket, {BUCKET_URLS}"
             )
-        return choose_run(
-            self.store,
-            self._plan,
-            self.matrix,
-            is_named=self.run_id is not None,
-            start_new=self.start_new,
-            retries=self.retries,
-        )
-
-    def _plan(self) -> Run:
         matrix = load_matrix(self.matrix, is_data_here=False)
         plan = plan_run(
             matrix, self.target.profile.explain_unsupported, run_id=self.run_id, cluster=self.target.cluster
@@ -240,22 +220,23 @@ def inspect_run(
 
     `num_missing`: repeats without a record, in flight or not submitted. UserError if the API server refuses.
     """
-    group, query = f"/apis/batch/v1/namespaces/{namespace}", {"labelSelector": select_run(run_id, store_url=store_url)}
-    core = f"/api/v1/namespaces/{namespace}"
+    query = {"labelSelector": select_run(run_id, store_url=store_url)}
     with connection.explain_refusals():
-        jobs = connection.read_items(f"{group}/jobs", read_job_status, query)
+        jobs = connection.read_items(make_path(namespace, "jobs"), read_job_status, query)
         phases = {job.uid: find_phase(job) for job in jobs}
         counts = Counter(phases.values())
-        pods = connection.read_items(f"{core}/pods", read_pod_status, query | {"fieldSelector": POD_FIELDS})
-        said = _read_reasons(connection, namespace) if counts["waiting"] else {}
+        query["fieldSelector"] = POD_FIELDS
+        pods = connection.read_items(make_path(namespace, "pods"), read_pod_status, query)
+        said = read_reasons(connection, namespace) if counts["waiting"] else {}
         queued = [uid for uid, phase in phases.items() if phase == "queued"]
         waits = explain_queued_jobs(connection, namespace, queued) if queued else {}
     reasons = {job.name: said.get(job.name, "") for job in jobs if not job.num_active}
     for pod in sorted(pods, key=lambda pod: pod.created_at):
-        found = (is_starting(pod) and said.get(pod.uid)) or _find_reason(pod)
+        waiting = f"{pod.waiting_reason}: {pod.waiting_message}".rstrip(": ")
+        found = (is_starting(pod) and said.get(pod.uid)) or pod.unschedulable or waiting
         reasons[pod.job_name] = found or reasons.get(pod.job_name, "")
-    waiting = [reasons.get(job.name) or "no reason given yet" for job in jobs if phases[job.uid] == "waiting"]
-    by_reason = Counter(join_printable(f"waiting: {reason}") for reason in waiting).most_common()
+    given = [reasons.get(job.name) or "no reason given yet" for job in jobs if phases[job.uid] == "waiting"]
+    by_reason = Counter(join_printable(f"waiting: {reason}") for reason in given).most_common()
     # Those that Kueue has just admitted are not among these.
     by_reason += Counter(join_printable(f"queued: {wait}") for wait in waits.values()).most_common()
     states = [f"{counts[phase]} {words}" for phase, words in PHASES.items() if counts[phase]]
@@ -274,22 +255,9 @@ def find_phase(job: JobStatus) -> JobPhase:
     return "running" if job.num_ready else "waiting"
 
 
-def _find_reason(pod: PodStatus) -> str:
-    return pod.unschedulable or f"{pod.waiting_reason}: {pod.waiting_message}".rstrip(": ")
-
-
 def measure_rate(jobs: Sequence[JobStatus], now: datetime) -> float | None:
     """Return the Jobs per second that finished within the window, or since the first was created if that is later."""
     begin = max(now - RATE_WINDOW, min((job.created_at for job in jobs), default=now))
     num_ended = sum(job.ended_at is not None and job.ended_at >= begin for job in jobs)
     seconds = (now - begin).total_seconds()
     return num_ended / seconds if num_ended and seconds > 0 else None
-
-
-def _read_reasons(connection: Connection, namespace: str) -> dict[str, str]:
-    try:
-        return read_reasons(connection, namespace)
-    except ApiError as error:
-        if error.status == HTTPStatus.FORBIDDEN:
-            return {}
-        raise

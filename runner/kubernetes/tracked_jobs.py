@@ -15,7 +15,7 @@ from typing import Literal, NoReturn, Protocol, Self, TypeVar
 from bench.schema import Cell, Device, Result, Run
 from bench.store import Store, StoreError
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.names import JobKey, select_run
+from runner.kubernetes.names import JobKey, make_path, select_run
 from runner.kubernetes.objects import JobStatus, PodStatus
 from runner.kubernetes.rendering import JobRenderer, compute_fingerprint
 from runner.matrix import Repeat
@@ -412,6 +412,4 @@ class OngoingRun:
         return select_run(self.run_id, fingerprint=self.fingerprint)
 
     def path(self, kind: str) -> str:
-        """Return the path of the namespace's objects of a kind: `jobs`, `pods`, `events`."""
-        group = "/apis/batch/v1" if kind == "jobs" else "/api/v1"
-        return f"{group}/namespaces/{self.namespace}/{kind}"
+        return make_path(self.namespace, kind)

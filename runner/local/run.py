@@ -34,7 +34,8 @@ from bench.schema import (
     read_result,
     read_time_of_day,
 )
-from bench.store import KeyMissing, Store, meeting_key, result_key, run_key
+from bench.store import KeyMissing, Store, result_key, run_key
+from bench.tenants.meeting import Meeting
 from bench.worker.delivery import find_spare
 from bench.worker.request import Order, read_timing_variables
 from runner.images import Flavour
@@ -45,16 +46,7 @@ from runner.local.virtual_environments import describe_missing, locate_environme
 from runner.matrix import Repeat, RepeatKey, load_matrix
 from runner.processes import BAD_ALLOC, name_signal
 from runner.progress import LocalProgress, RunEvents
-from runner.runs import (
-    Records,
-    Retries,
-    begin_run,
-    check_run_id,
-    check_still_stored,
-    choose_run,
-    measure_attempt,
-    select_missing,
-)
+from runner.runs import Records, RunRequest, begin_run, check_still_stored, measure_attempt, select_missing
 from runner.sources import find_cache_folder, locate_sources, read_git_revision
 
 SECONDS_PER_HOUR = 3600.0
@@ -160,7 +152,9 @@ class LocalExecutor:
 
         started_at, start = read_time_of_day(), time.monotonic()
         end: ProcessEnd | ProcessNotStarted
-        inherited = make_neutral(os.environ)
+        # Without what would change what is measured, and without another order.
+        held_back, environ = read_timing_variables(os.environ).keys(), os.environ
+        inherited = {name: environ[name] for name in environ.keys() - held_back if not name.startswith("BENCH_")}
         if cell.framework not in self.own_python_path:
             inherited = hide_python_path(inherited)
         try:
@@ -179,28 +173,19 @@ class LocalExecutor:
             end = reason
         finally:
             if cell.tenants > 1:
-                self._clear_meeting(orders[0])
+                Meeting(store=self.store, order=orders[0]).clear()  # tenant 0 has unless it died
         # Not the time of day again: it may have been set since.
         span = started_at, bound_time(started_at + timedelta(seconds=time.monotonic() - start))
         return self._read_or_write_record(orders[0], end, span, timeout_seconds)
 
     def _record_tenant(self, order: Order, end: ProcessEnd, timeout_seconds: float) -> None:
         """Leave the record of a tenant that died before it could: the others need not wait for it."""
-        key = _find_meeting_key(order, "end")
+        key = Meeting(store=self.store, order=order).find_key("end", order.tenant)
         try:
             self.store.get(key)
         except KeyMissing:
             status, error = explain_end(end, timeout_seconds)
             self.store.put(key, TenantRecord(tenant=order.tenant, status=status, error=error).to_json())
-
-    def _clear_meeting(self, order: Order) -> None:
-        """Delete what the tenants of a repeat left where they met, also in attempts that a killed runner began.
-
-        Tenant 0 has deleted it unless it died.
-        """
-        folder = _find_meeting_key(order, "call").rpartition("/")[0].rpartition("/")[0]
-        keys = self.store.list_keys(folder)
-        self.store.delete_many([key for key in keys if key.startswith(f"{folder}/{order.repeat}-")])
 
     def _read_or_write_record(
         self, order: Order, end: ProcessEnd | ProcessNotStarted, span: tuple[datetime, datetime], timeout_seconds: float
@@ -240,13 +225,6 @@ class LocalExecutor:
         return result
 
 
-def _find_meeting_key(order: Order, document: str) -> str:
-    """Return the key of a document by which the tenants of a repeat meet; `end` is the one of the order's tenant."""
-    assert order.tenant_group is not None  # of a cell with several tenants
-    tenant = order.tenant if document == "end" else None
-    return meeting_key(order.run_id, order.cell.cell_id, order.repeat, order.tenant_group, document, tenant)
-
-
 def explain_end(end: ProcessEnd | ProcessNotStarted, timeout_seconds: float) -> tuple[Status, Failure]:
     """Return the status and reason of a process that left no record."""
     if isinstance(end, ProcessNotStarted):
@@ -268,12 +246,6 @@ def explain_end(end: ProcessEnd | ProcessNotStarted, timeout_seconds: float) -> 
         return "failed", Failure(kind="killed", message=f"ended by {name}", signal=name, stderr_tail=tail)
     message = f"ended with exit code {end.returncode} and left no result"
     return "failed", Failure(kind="exit", message=message, exit_code=end.returncode, stderr_tail=tail)
-
-
-def make_neutral(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables without those that would change what is measured, and without an order's."""
-    held_back = read_timing_variables(variables)
-    return {name: value for name, value in variables.items() if not name.startswith("BENCH_") and name not in held_back}
 
 
 def _make_variables(order: Order, given: Mapping[str, str]) -> dict[str, str]:
@@ -328,36 +300,15 @@ LOOK = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalRun:
+class LocalRun(RunRequest):
     """What to run on this machine, and how."""
 
-    matrix: str
-    store: Store
-    run_id: str | None
-    start_new: bool
-    retries: Retries
     interpreters: Mapping[Framework, Path]
     """Used instead of virtual environments, which are not made for these frameworks."""
     caps: LocalCaps = field(default_factory=LocalCaps)
     """When the run ends before everything is measured."""
 
-    def choose_run(self) -> Run:
-        """Return the run to resume (the one named, or this plan's newest unfinished one), or a new one.
-
-        A new one is not stored: it is not known yet whether this machine is free to measure it.
-        """
-        if self.run_id is not None:
-            check_run_id(self.run_id)
-        return choose_run(
-            self.store,
-            self._plan,
-            self.matrix,
-            is_named=self.run_id is not None,
-            start_new=self.start_new,
-            retries=self.retries,
-        )
-
-    def _plan(self) -> Run:
+    def make_plan(self) -> Run:
         plan = plan_local_run(load_matrix(self.matrix), gpu=find_gpu(), run_id=self.run_id)
         self.caps.check_prices(planned.cell.device for planned in plan.cells)
         return plan

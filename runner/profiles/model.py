@@ -13,6 +13,7 @@ from bench.schema import Cell, Device, Framework, Sharing
 from bench.schema.document import Count, Document
 from runner.images import find_image, make_arguments, name_image
 from runner.kubernetes.names import (
+    CONTAINER,
     OWN_LABELS,
     AnnotationValue,
     DnsLabel,
@@ -245,8 +246,6 @@ class Volume(Document):
     """Folder in the container."""
 
 
-CONTAINER = "bench"
-"""The one container of a cell's pod."""
 REFUSED = {
     r"(?!metadata$|spec$)[^.]+": "an overlay has `metadata` and `spec`, as the template of a pod",
     r"metadata\.(?!labels$|annotations$)[^.]+": "an overlay adds `labels` and `annotations`",

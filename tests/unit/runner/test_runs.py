@@ -1,5 +1,6 @@
 """Which run is resumed and where, and what is missing in it; damaged records count as missing."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any, cast
@@ -16,7 +17,7 @@ from ongoing_runs import make_ongoing
 from runner.kubernetes.names import JobKey
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.tracked_jobs import TrackedJob
-from runner.runs import NO_RETRIES, Records, Retries, begin_run, choose_run, find_unfinished_run, read_run
+from runner.runs import NO_RETRIES, Records, Retries, RunRequest, begin_run, find_unfinished_run, read_run
 from runner.stored_runs import find_newest_run
 from stored_runs import (
     CELL_A,
@@ -227,6 +228,19 @@ ONE, NEW, OTHER = "1" * 64, "2" * 64, "3" * 64
 """Digests of certificates of authorities."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Request(RunRequest):
+    """The request for a run of a plan."""
+
+    matrix: str = "m.yaml"
+    start_new: bool = False
+    retries: Retries = NO_RETRIES
+    plan: Run
+
+    def make_plan(self) -> Run:
+        return self.plan
+
+
 def make_place(namespace: str = "lab", context: str = "gke-1", **others: Any) -> Cluster:
     return Cluster(context=context, namespace=namespace, profile="mine", **others)
 
@@ -251,7 +265,7 @@ def test_a_named_run_of_another_namespace_is_refused_as_its_runner_would_not_be_
     put_documents(store, make_own_run(run_id="mine", cluster=there), [])
     plan = make_own_run(run_id="mine", cluster=here)
     with pytest.raises(UserError, match=f"--run-id mine: run mine {words}"):
-        choose_run(store, lambda: plan, "m.yaml", is_named=True, start_new=False, retries=Retries())
+        Request(store=store, run_id="mine", plan=plan).choose_run()
 
 
 @pytest.mark.parametrize(
@@ -272,15 +286,12 @@ def test_a_named_run_of_another_namespace_is_refused_as_its_runner_would_not_be_
     ],
 )
 def test_a_named_run_of_what_may_be_another_place_is_resumed_with_a_warning(
-    store: Store, there: dict[str, Any], here: dict[str, Any], warnings: int
+    store: Store, there: dict[str, Any], here: dict[str, Any], warnings: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = make_own_run(run_id="mine", **there)
     put_documents(store, run, [])
-    plan, said = make_own_run(run_id="mine", **here), list[str]()
-    found = choose_run(
-        store, lambda: plan, "m.yaml", is_named=True, start_new=False, retries=Retries(), warn=said.append
-    )
-    assert (found, len(said)) == (run, warnings)
+    assert Request(store=store, run_id="mine", plan=make_own_run(run_id="mine", **here)).choose_run() == run
+    assert capsys.readouterr().err.count("warning: run mine was begun") == warnings
 
 
 @pytest.mark.parametrize(
@@ -296,5 +307,5 @@ def test_an_unfinished_run_is_resumed_by_itself_on_the_same_cluster_alone(
     put_documents(store, run, [])
     plan = make_own_run(cluster=make_place(context="default", authorities=authorities))
     plan = plan.model_copy(update={"run_id": plan.run_id[:-4] + "ffff"})
-    found = choose_run(store, lambda: plan, "m.yaml", is_named=False, start_new=False, retries=Retries())
+    found = Request(store=store, run_id=None, plan=plan).choose_run()
     assert found == (run if is_resumed else plan)

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.worker.compilers import (
-    FOLDERS,
-    LIMITS,
+    CACHE_FOLDERS,
     explain_missing_compiler,
     read_chosen_variables,
     read_compiler_version,
@@ -73,7 +72,7 @@ XEON = "processor\t: 0\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.20GHz\nflags\t\t:
 @pytest.fixture(autouse=True)
 def variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without any variable of a cache; what a test sets is undone."""
-    for name in ("BENCH_COMPILE_CACHE", *FOLDERS, *LIMITS):
+    for name in ("BENCH_COMPILE_CACHE", *CACHE_FOLDERS, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
 
@@ -82,10 +81,10 @@ def use(tmp_path: Path, features: str) -> Path:
     """Use a cache on a Xeon with these features, and return the folder of its machine."""
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text(XEON.format(features))
-    for name in FOLDERS:
+    for name in CACHE_FOLDERS:
         os.environ.pop(name, None)
     use_compile_cache("/cache", cpuinfo)
-    folders = {Path(os.environ[name]).parent for name in FOLDERS}
+    folders = {Path(os.environ[name]).parent for name in CACHE_FOLDERS}
     assert len(folders) == 1
     return folders.pop()
 

@@ -58,7 +58,6 @@ def connection(server: LyingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         # The other server would get the credentials; and a Job would count as deleted that is there.
         (307, b"{}", r"it sends requests elsewhere \(HTTP 307\)"),
         (200, b"<html>\nLog in</html>", "it is no JSON but begins with '<html> Log in</html>'; see"),
-        (200, b'{"items": [{"metadata": {"name": "a"}}]}', "one of the jobs, a: KeyError: "),
     ],
 )
 def test_an_answer_that_is_none_of_kubernetes_is_one_message(

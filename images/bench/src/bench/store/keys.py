@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-from bench.schema import hash_text
+from bench.schema import NodeFault, Placement, Result, hash_text
 
 NAME = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 ATTEMPT_KEY = re.compile(
@@ -39,6 +39,10 @@ class ResultKey(NamedTuple):
     cell_id: str
     repeat: int
     attempt: str
+
+    @classmethod
+    def of(cls, document: Result | Placement | NodeFault) -> "ResultKey":
+        return cls(document.run_id, document.cell_id, document.repeat, document.attempt)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

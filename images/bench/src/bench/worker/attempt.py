@@ -28,7 +28,7 @@ from bench.schema import (
     bound_time,
     read_time_of_day,
 )
-from bench.store import interrupted_key, result_key
+from bench.store import ResultKey, interrupted_key, result_key
 from bench.tenants.meeting import GroupOverError
 from bench.verdicts import ValidityInputs, judge_validity
 from bench.worker.compilers import read_chosen_variables, use_compile_cache
@@ -82,7 +82,7 @@ class Alone:
     def encode(self, result: Result, *, is_interrupted: bool) -> tuple[str, bytes]:
         """Return the key and the bytes of the record; an interrupted one lies beside the results."""
         make_key = interrupted_key if is_interrupted else result_key
-        return make_key(result.run_id, result.cell_id, result.repeat, result.attempt), result.to_json()
+        return make_key(*ResultKey.of(result)), result.to_json()
 
     def end(self) -> None:
         """Tidy up when the record is in the store."""

@@ -81,12 +81,13 @@ def read_compiler_version(cell: Cell) -> dict[str, str]:
     return {compiler.key: said or "unknown"}
 
 
-FOLDERS = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton", "JAX_COMPILATION_CACHE_DIR": "jax"}
+CACHE_FOLDERS = {
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "TRITON_CACHE_DIR": "triton",
+    "JAX_COMPILATION_CACHE_DIR": "jax",
+}
 """The variables that name the caches, with the folder of each. TensorFlow has none here: XLA loads what its persistent
 cache holds for a CPU as ahead-of-time code, and warns that it may not fit the machine (seen with 2.21)."""
-# By default JAX keeps only what took a second to compile:
-# https://docs.jax.dev/en/latest/persistent_compilation_cache.html
-LIMITS = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
 # What names a processor and its features in /proc/cpuinfo; `Features` is ARM's.
 _CPU_FIELDS = ("model name", "CPU implementer", "CPU part", "flags", "Features")
 
@@ -100,12 +101,15 @@ def use_compile_cache(folder: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> Non
     found = {key: fields[key] for key in _CPU_FIELDS if key in fields}
     slug = re.sub("[^a-z0-9]+", "-", found.get("model name", "cpu").lower()).strip("-")
     machine = Path(folder) / f"{slug}-{hash_text(repr(sorted(found.items())))}"
-    for name, child in FOLDERS.items():
+    for name, child in CACHE_FOLDERS.items():
         os.environ.setdefault(name, str(machine / child))
-    for name, value in LIMITS.items():
-        os.environ.setdefault(name, value)
+    # By default JAX keeps only what took a second to compile:
+    # https://docs.jax.dev/en/latest/persistent_compilation_cache.html
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 
 def read_chosen_variables() -> dict[str, str]:
     """Return the variables of compilers and caches that are set; once it is imported, Inductor has set its own."""
-    return {name: os.environ[name] for name in (COMPILE_CACHE_VARIABLE, *FOLDERS, "CC", "CXX") if name in os.environ}
+    return {
+        name: os.environ[name] for name in (COMPILE_CACHE_VARIABLE, *CACHE_FOLDERS, "CC", "CXX") if name in os.environ
+    }
