@@ -116,6 +116,5 @@ def _load(path: Path, file: str) -> AuditTable:
 
 
 def describe_shipped_table(name: str) -> str:
-    """Return the title of a shipped table and the number of its rows."""
     table = load_table(name)
     return f"{table.title}, {len(table.rows)} rows"

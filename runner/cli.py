@@ -190,7 +190,6 @@ def main() -> None:
 
 
 def _run() -> int:
-    """Run the command of the command line; return the exit code."""
     try:
         _invoke(sys.argv[1:] or ["--help"])
         sys.stdout.flush()
@@ -230,10 +229,7 @@ def make_command() -> Any:
 
 
 def _arrange_help(command: Any) -> None:
-    """Put all but the first options of a command into a panel of their own, and remove the type of flags.
-
-    `--json <bool>` would look as if it took a value.
-    """
+    """Put all but a command's first options into a panel of their own; remove the type of flags, which take none."""
     for param in command.params if command.name == "run" else ():
         if param.name in OF_CLUSTERS:
             param.rich_help_panel = "On a cluster"

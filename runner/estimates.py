@@ -179,7 +179,6 @@ def estimate_repeats(
 
 
 def _describe_estimate(estimate: EstimateDocument) -> str:
-    """Return how long the repeats of a device take, what that rests on, and what it costs."""
     number, seconds = estimate.num_repeats, estimate.expected_hours * SECONDS_PER_HOUR
     guess = (
         f"a guess, {GUESSED_SECONDS[estimate.device]:g} s each: nothing was measured on this device here before, and "
@@ -198,7 +197,6 @@ def _describe_estimate(estimate: EstimateDocument) -> str:
 
 
 def describe_estimates(estimates: Sequence[EstimateDocument], max_cost: float | None = None) -> Iterator[str]:
-    """Yield what repeats take and cost in words, the sum of the costs, and whether a cap leaves room for them."""
     yield from map(_describe_estimate, estimates)
     priced = [one for one in estimates if one.price is not None]
     if not priced:
@@ -228,10 +226,7 @@ def print_dry_run(
     retries: Retries,
     max_cost: float | None,
 ) -> None:
-    """Print what the run lacks and what that will take, by earlier results at the same place.
-
-    `events`: where the same is reported instead, as one event.
-    """
+    """Print, or report as one event, what the run lacks and what that takes by earlier results at the same place."""
     missing = select_missing(run, Records(store, run.run_id).read_snapshot(), retries)
     estimates = estimate_repeats(missing, read_durations(store, run, partial(is_same_place, run)), prices)
     if events is None:

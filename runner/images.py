@@ -67,7 +67,6 @@ def locate_requirements(framework: Framework, flavour: Flavour) -> str:
 
 
 def list_images() -> Iterator[ImageSpec]:
-    """Yield every image: one per framework and flavour, then that of runner and collector."""
     for name, framework in FRAMEWORKS.items():
         if framework.module is not None:
             continue  # a plugin's: its image is the user's
@@ -84,10 +83,7 @@ def list_images() -> Iterator[ImageSpec]:
 
 
 def choose_images(names: Sequence[str] | None) -> list[ImageSpec]:
-    """Return the images named, with or without flavour; without names, all but those for CUDA.
-
-    Raise UserError if a name is unknown.
-    """
+    """Return the images named, with or without flavour; without names, all but those for CUDA."""
     if not names:
         return [image for image in list_images() if image.flavour != "cuda"]
     chosen = []

@@ -388,10 +388,7 @@ class Repeat:
 def plan_run(
     matrix: Matrix, explain: Callable[[Cell], str | None], *, run_id: str | None, cluster: Cluster | None = None
 ) -> Run:
-    """Return a new run of the cells that can run, the others with the reason that `explain` gives.
-
-    `cluster`: None for a run on this machine. UserError if no cell is left.
-    """
+    """Return a new run of the cells that `explain` has no reason against; without a `cluster`, one on this machine."""
     reasons = [explain(planned.cell) for planned in matrix.cells]
     if None not in reasons:
         all_reasons = "; ".join(dict.fromkeys(filter(None, reasons)))
@@ -443,11 +440,7 @@ def order_repeats(cells: Iterable[PlannedCell], seed: int | None) -> list[Repeat
 
 
 def _draw_place(repeat: Repeat, seed: int) -> bytes:
-    """Return where a repeat stands in its round, as bytes to sort by.
-
-    A hash, and no random generator: the order is the same in every version of Python, and that of some of the cells is
-    that of all of them with gaps.
-    """
+    """Return a repeat's place in its round, to sort by: a hash, the same in every version of Python."""
     cell_id, number = repeat.key
     return hashlib.sha256(f"{seed} {number} {cell_id}".encode()).digest()
 
@@ -492,10 +485,7 @@ class GpuKind:
 
 
 def explain_incapable(cell: Cell, gpu: GpuKind | None) -> str | None:
-    """Return why a machine with these GPUs (None: without any) cannot run `cell`, in one line; None where it can.
-
-    Does not check whether the cell fits into memory.
-    """
+    """Return why a machine with these GPUs (None: without any) cannot run `cell`, its memory aside, in one line."""
     if cell.device == "cpu":
         return NO_CPU_PRECISION.get(cell.precision)
     if gpu is None:

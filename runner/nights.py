@@ -72,17 +72,14 @@ class NightReport:
 
     @property
     def changes(self) -> list[RecordedChange]:
-        """The changes that were seen in this night."""
         return self.history.of_night(self.night)
 
     @property
     def pending(self) -> list[Suspicion]:
-        """What has to be measured again."""
         return [change.suspicion for change in self.changes if change.is_pending]
 
     @property
     def regressions(self) -> list[RecordedChange]:
-        """The regressions that this night confirmed."""
         return [change for change in self.changes if change.is_regression]
 
 
@@ -245,7 +242,6 @@ def describe_matrix(run: Run, planned: list[PlannedCell]) -> dict[str, Any]:
 
 
 def write_matrix(path: Path, run: Run, suspicions: Iterable[Suspicion]) -> None:
-    """Write the matrix of the suspected cells of a night to `path`. UserError where it cannot be written."""
     text = yaml.safe_dump(describe_matrix(run, select_again(run, suspicions)), sort_keys=False)
     replace_text(path, f"# made by `benchmatrix watch`\n{text}")
 
@@ -313,10 +309,7 @@ def parse_webhooks(values: Sequence[str], environment: Mapping[str, str] = os.en
 
 
 def send_alarms(store: Store, report: NightReport, webhooks: Sequence[Webhook]) -> list[str]:
-    """Send the regressions that were not sent yet to each webhook; return a line for each that was or was not.
-
-    A change that is not decided is not sent: there is silence while a confirmation is pending.
-    """
+    """Send decided regressions that were not sent yet to each webhook; return a line for each that was or was not."""
     lines = []
     for webhook in webhooks:
         unsent = [change for change in report.history.changes if _is_due(change, report, webhook)]
@@ -327,7 +320,6 @@ def send_alarms(store: Store, report: NightReport, webhooks: Sequence[Webhook]) 
 
 
 def make_alarm(store: Store, changes: Sequence[RecordedChange]) -> Alarm:
-    """Return the alarm of regressions that one night confirmed."""
     first = changes[0].suspicion
     ids = sorted(change.suspicion.change_id for change in changes)
     return Alarm(
@@ -448,7 +440,6 @@ def escape_slack(text: str) -> str:
 
 
 def list_lines(report: NightReport) -> list[str]:
-    """Return what is known of the newest night, a line for each change of it."""
     lines = [
         f"night {report.night}: {report.num_cells} cells, the newest of {report.num_nights} nights of {report.matrix}"
     ]
@@ -472,7 +463,6 @@ def list_lines(report: NightReport) -> list[str]:
 
 
 def list_change_lines(change: RecordedChange) -> list[str]:
-    """Return one change for people: what, since when, what became of it, and what changed beside it."""
     suspicion, decision = change.suspicion, change.decision
     name = suspicion.cell_ids[0] if suspicion.num_cells == 1 else f"all {suspicion.num_cells} on {suspicion.hardware}"
     lines = [f"{change.state:<9}  {format_shift(change.shift)}  {name}  since {suspicion.first_run_id}"]

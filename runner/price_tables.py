@@ -31,7 +31,6 @@ def load_prices(path: Path | None = None) -> PriceTable:
 
 
 def check_machines(table: PriceTable, machines: Mapping[Device, str], path: Path | None) -> None:
-    """Raise UserError if a machine type that `--machine` gives for a device (`cpu`, `gpu`) is not in the table."""
     known = list(dict.fromkeys(row.machine for row in table.prices))
     for device, machine in machines.items():
         if machine not in known:
@@ -42,7 +41,6 @@ def check_machines(table: PriceTable, machines: Mapping[Device, str], path: Path
 
 
 def check_place(table: PriceTable, cloud: str | None, region: str | None, path: Path | None) -> None:
-    """Raise UserError if the table has no row of the cloud of `--cloud`, or of the region of `--region` there."""
     file = SHIPPED_PRICES.name if path is None else path
     rows = [row for row in table.prices if cloud in (None, row.cloud)]
     if not rows:

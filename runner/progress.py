@@ -127,7 +127,6 @@ class RunEvents:
         self._console = console
 
     def begin(self, run: Run, store_url: str) -> None:
-        """Print which run is measured."""
         sizes = {"num_cells": len(run.cells), "num_repeats": run.num_repeats}
         self.report("begun", run_id=run.run_id, matrix=run.matrix, store=store_url, **sizes)
 
@@ -143,10 +142,7 @@ DETAIL = re.compile(r": |, (?:more|less) than ")
 
 
 def describe_end(result: Result, repeat: Repeat, *extras: str) -> Text:
-    """Return the line of a repeat that has its record: of how many, status, step time, verdict and reason.
-
-    `extras`: what stands before the step time.
-    """
+    """Return a line on a repeat with its record: status, name, `extras`, step time, verdict and reason."""
     line = Text.assemble((f"{result.status:<8}", STATUS_STYLES.get(result.status, "red")), describe_repeat(repeat))
     for extra in extras:
         line.append(f"  {extra}")
@@ -210,7 +206,6 @@ class Progress(ABC):
         return ""
 
     def find_cost(self) -> "Cost | None":
-        """Return what the run has cost about; None where prices are not known."""
         return None
 
     def warn(self, message: str) -> None:
@@ -223,7 +218,6 @@ class Progress(ABC):
     def _count(
         self, repeat: Repeat, result: Result, *extras: str, job: str | None = None, num_preempted: int = 0
     ) -> None:
-        """Count a repeat that has ended, and print how."""
         self.num_by_status[result.status] += 1
         self._num_contaminated += (
             result.status == "ok" and result.validity is not None and result.validity.is_contaminated

@@ -45,12 +45,10 @@ class RunEnd:
 
     @property
     def is_ok(self) -> bool:
-        """Whether every repeat ended well."""
         return not self.num_by_status.keys() - {"ok"}
 
 
 def choose_output(output: Path | None, run: Run) -> Path:
-    """Return the folder for a run's files: the one named, or the default."""
     return output or Path("reports") / run.run_id
 
 
@@ -70,10 +68,7 @@ def choose_report_path(output: Path | None, run: Run) -> Path:
 
 
 def load_history(store: Store, collection: "Collection") -> "ChangeHistory":
-    """Return the changes that `watch` recorded over the nights of the run's matrix; StoreError if it cannot.
-
-    What of it does not count is named on stderr: a change that nobody can read was suspected all the same.
-    """
+    """Return what `watch` recorded over the nights of the run's matrix; name on stderr what does not count."""
     from collector.changes import read_history
 
     history = read_history(store, collection.run.matrix)
@@ -106,10 +101,7 @@ def analyze_stored(store: Store, collection: "Collection", prices: "PriceTable")
 def finish_run(
     store: Store, run: Run, console: Console, *, output: Path | None, with_report: bool, is_published: bool
 ) -> RunEnd:
-    """Collect and report a run, print its table and return how it ended.
-
-    `output`: folder for the report; None for the default. `is_published`: put the report into the store as well.
-    """
+    """Collect and report a run, into the folder `output` or the default; print its table and return how it ended."""
     from collector.export import write_collection
     from collector.report.page import write_page
     from collector.report.tables import print_summary
@@ -137,10 +129,7 @@ def finish_run(
 
 
 def say_how_to_retry(end: RunEnd, console: Console, command: str | None) -> None:
-    """Print how many repeats were contaminated, and the command that measures them again.
-
-    `command` None: it is of no use elsewhere, as that of a pod.
-    """
+    """Print how many repeats were contaminated, and the command, if it is of use, that measures them again."""
     if end.num_contaminated:
         how = "" if command is None else f". Measure them again when nobody else uses the machine:\n  {command}"
         line = f"{end.num_contaminated} of {end.num_repeats} repeats were contaminated by others, and do not count{how}"

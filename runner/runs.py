@@ -58,7 +58,6 @@ class RecordSnapshot:
     """The key of each, its repeat, and how many seconds its attempt took: 0 where that is not known."""
 
     def _find(self, *conditions: Condition) -> frozenset[RepeatKey]:
-        """Return the repeats that have a record of one of these conditions."""
         return frozenset(repeat for _, repeat, condition, _ in self.records if condition in conditions)
 
     def find_present(self, retries: Retries) -> frozenset[RepeatKey]:
@@ -68,7 +67,6 @@ class RecordSnapshot:
 
     @property
     def damaged(self) -> list[str]:
-        """The keys of damaged records, sorted."""
         return sorted(key for key, _, condition, _ in self.records if condition == "damaged")
 
     @cached_property
@@ -132,10 +130,7 @@ class Records:
 
 
 def _classify(data: bytes, key: str) -> tuple[Condition, float]:
-    """Return the condition of a record, and how many seconds its attempt took.
-
-    One that cannot be read, or is another than its key says, is damaged.
-    """
+    """Return a record's condition (damaged: unreadable, or not its key's), and its attempt's seconds."""
     try:
         result = read_result(data)
     except InvalidDocumentError:
@@ -216,7 +211,6 @@ class RunRequest(ABC):
 
 
 def check_run_id(run_id: str) -> None:
-    """Raise UserError if `run_id` is no name for a run."""
     try:
         run_key(run_id)
     except ValueError as error:
@@ -335,10 +329,7 @@ def select_missing(run: Run, snapshot: RecordSnapshot, retries: Retries = NO_RET
 
 
 def begin_run(store: Store, run: Run, snapshot: RecordSnapshot, missing: Sequence[Repeat], console: Console) -> None:
-    """Store the plan of a run that is new, and say what is planned, what is there and what of it cannot be read.
-
-    TransientError if another runner has stored a plan of this name just now.
-    """
+    """Store a new plan, unless another runner did so just now, and say what is planned and what is there."""
     if is_stored(store, run.run_id):
         console.print(f"run {run.run_id} is resumed (--new starts another)")
     elif store.put_new(run_key(run.run_id), run.to_json()):
@@ -354,7 +345,6 @@ def begin_run(store: Store, run: Run, snapshot: RecordSnapshot, missing: Sequenc
 
 
 def describe_plan(run: Run, missing: Sequence[Repeat], report: Callable[[str], None]) -> None:
-    """Report how much is planned, how much of it is there, and what is left out for which reason."""
     planned = f"{len(run.cells)} cells, {run.num_repeats} repeats in all"
     done = run.num_repeats - len(missing)
     report(f"plan: {planned}; {done} there, {len(missing)} to measure")

@@ -25,10 +25,7 @@ MAX_NAMED = 10
 
 
 def open_existing_store(url: str, option: str = "--store") -> Store:
-    """Open a store to read from. Raise UserError if it is a directory that does not exist: reading creates none.
-
-    `option`: the one that the user gave the URL with.
-    """
+    """Open a store, named by `option`, to read from; UserError if it is a directory that does not exist."""
     if url.startswith("file://"):
         place = find_directory(url)
         try:
@@ -71,7 +68,6 @@ def load_collection(store: Store, run_id: str | None, *, writes_tables: bool = F
 
 
 def print_skipped(collection: "Collection", console: Console) -> None:
-    """Name the documents in the store that did not count, and why; of many of them the first MAX_NAMED."""
     from collector.units import count_things
 
     for notice in collection.notices:

@@ -79,7 +79,6 @@ def _clean_jobs(
 
 
 def _clean_store(url: str, older_than: str, *, is_deleted: bool) -> None:
-    """Show whose raw results are old, and delete them if that is asked for."""
     from runner.commands.options import parse_duration
     from runner.retention import MIN_AGE, plan_removal, remove_raw_results
     from runner.stored_runs import open_existing_store

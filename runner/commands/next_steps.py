@@ -25,10 +25,7 @@ def format_place(on: str, profile: str | None, namespace: str | None, queue: str
 
 
 def format_resumption(run: "Run", store: str, on: str | None, namespace: str | None) -> str:
-    """Return the command that measures what a run lacks, in its store and where it ran.
-
-    `on`, `namespace`: as the options of the command at hand give them; else as the run names its cluster.
-    """
+    """Return the command that measures what a run lacks, where it ran or where the options say."""
     words = ["benchmatrix", "run", _name_matrix(run)]
     if run.cluster is not None:
         profile = _find_file(run.cluster.profile) or run.cluster.profile

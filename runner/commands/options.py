@@ -48,16 +48,12 @@ def make_error_console() -> Console:
 
 
 def print_shipped(shipped: Mapping[str, str]) -> None:
-    """Print names with what each is, a line each."""
     for name, text in shipped.items():
         CONSOLE.print(f"{name}: {text}", soft_wrap=True)
 
 
 def show(page: str | None, print_document: Callable[[Console], None], output: Path | None) -> bool:
-    """Print a document, or write it to the file `output`; return whether it went there.
-
-    `page`: as JSON or Markdown; None: the text that `print_document` prints.
-    """
+    """Print a `page` of JSON or Markdown, or a text, or write it to a file; return whether it went there."""
     if page is None and output is None:
         print_document(CONSOLE)
         return False
@@ -113,7 +109,6 @@ def parse_duration(option: str, text: str, *, least: str = "") -> float:
 
 
 def read_durations(option: str, *, least: str = "") -> Callable[[str | float], float]:
-    """Return what reads the texts that an option is given; a default is seconds already."""
     return lambda value: parse_duration(option, str(value), least=least)
 
 
@@ -219,10 +214,7 @@ MachinesOption = Annotated[
 
 
 def parse_machines(texts: list[str]) -> dict[Device, str]:
-    """Return the machine type of each device.
-
-    UserError where one is not `cpu=MACHINE` or `gpu=MACHINE`, or where a device stands twice.
-    """
+    """Return the machine type of each device; UserError where a text is not `cpu=MACHINE` or `gpu=MACHINE`."""
     machines: dict[Device, str] = {}
     for text in texts:
         word, separator, name = text.partition("=")

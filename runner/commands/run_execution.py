@@ -77,7 +77,6 @@ class Execution:
     chosen: Run | None = None
 
     def execute(self) -> RunEnd:
-        """Measure what the run lacks, look at the night, report, and return how the run ended."""
         planned, options = self.planned, self.options
         try:
             run = self._measure_here(planned) if isinstance(planned, LocalRun) else self._measure_there(planned)

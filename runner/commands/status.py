@@ -19,10 +19,7 @@ if TYPE_CHECKING:  # a shell that completes options waits for what is imported h
 
 
 def is_going_on(collection: "Collection") -> bool | None:
-    """Return whether a run's runner is at work: what has no result yet is missing only when the run has ended.
-
-    None: it runs elsewhere, and the store does not say.
-    """
+    """Return whether a run's runner is at work on this machine; None: it runs elsewhere, and the store does not say."""
     from runner.local.process import find_measured_run
 
     run = collection.run

@@ -47,7 +47,6 @@ class NodeStatus:
 
     @property
     def kind(self) -> str:
-        """Instance type and what it has for cells."""
         parts = [f"{float(self.allocatable.get('cpu', 0)):.3g} CPUs"]
         parts.append(f"{float(self.allocatable.get('memory', 0)) / GIB:.3g} GiB")
         parts += [f"{amount} {name}" for name, amount in sorted(self.allocatable.items()) if "/" in name and amount]
@@ -73,7 +72,6 @@ def fit_pod(spec: Mapping[str, Any], nodes: Sequence[NodeStatus]) -> dict[str, l
 
 
 def describe_fit(groups: Mapping[str, Sequence[NodeStatus]]) -> tuple[str, ...]:
-    """Return a line for each group of nodes of `fit_pod`."""
     kinds = Counter(node.kind for node in groups.get("", ()))
     lines = [f"{number} can: {kind}" for kind, number in kinds.items()]
     for reasons, nodes in groups.items():
@@ -98,7 +96,6 @@ def list_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[str]:
 
 
 def list_label_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[str]:
-    """Yield which of the labels that the pod asks for the node lacks, or has and should not."""
     for key, value in spec.get("nodeSelector", {}).items():
         if key not in node.labels:
             yield f"no label {key}={value}"
@@ -315,7 +312,6 @@ class Spending:
 
     @property
     def cost(self) -> Cost:
-        """The estimate so far, for the pools whose price is known."""
         seconds, now = defaultdict(float, self._ended_seconds), time.monotonic()
         for pool, since in self._running.values():
             seconds[pool] += now - since
@@ -340,10 +336,7 @@ class Spending:
         return self._price(expected) <= max_cost
 
     def _expect_seconds(self, pool: str) -> float:
-        """Return what the cells of a pool will have taken when all that are unfinished have ended.
-
-        Asked for each Job: all of them are looked at only as long as none has ended.
-        """
+        """Return what a pool's cells will have taken when all unfinished ones have ended; asked for each Job."""
         ended, number = self._ended_seconds[pool], self._num_ended[pool]
         if number:
             return ended + self.run.jobs.count(*UNFINISHED, pool=pool) * ended / number
@@ -355,7 +348,6 @@ class Spending:
 
 
 def check_prices(profile: Profile, pools: Iterable[NodePools], max_cost: float | None) -> None:
-    """Raise UserError if the cost is to be capped and a pool that the run needs has no price."""
     for name in sorted(set(pools)) if max_cost is not None else ():
         if name in profile.pools and profile.pools[name].price_per_hour is None:
             raise UserError(
@@ -449,10 +441,7 @@ class QueuedJobs:
     _next_request: float = 0.0
 
     def check(self) -> None:
-        """Read the Workloads of suspended Jobs if it is time to; to be called about once a second.
-
-        Not those that merely wait for their turn while others of their kind run.
-        """
+        """Read the Workloads of suspended Jobs of whose kind none runs; to be called about once a second."""
         now = time.monotonic()
         suspended: defaultdict[CellKind, list[TrackedJob]] = defaultdict(list)
         started: set[CellKind] = set()

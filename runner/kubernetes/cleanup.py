@@ -126,7 +126,6 @@ class JobCleaner:
             return done
 
     def end_unfinished(self) -> int:
-        """Delete the unfinished Jobs and their pods; return how many they were. UserError if the API server refuses."""
         num_deleted = 0
         with self.connection.explain_refusals():
             for _ in range(MAX_ROUNDS):
@@ -142,10 +141,7 @@ class JobCleaner:
         )
 
     def clean(self, *, force: bool, is_dry_run: bool = False) -> int:
-        """Delete all Jobs of the run, and its pods without a Job; return how many Jobs.
-
-        Raise UserError if some are unfinished, unless `force` cancels them first.
-        """
+        """Delete the run's Jobs and orphaned pods; return how many. UserError if any is unfinished, unless `force`."""
         with self.connection.explain_refusals():
             path, query = (
                 make_path(self.namespace, "pods"),

@@ -178,20 +178,14 @@ def read_watch_error(status: JsonObject) -> ApiError:
 
 
 def _write_line(text: object, max_characters: int) -> str:
-    """Return what a server says on one line, without the credentials that were sent.
-
-    With a line of its own, it could look like another of this tool's.
-    """
+    """Return what a server says on one line, which looks like none of this tool's, without the credentials sent."""
     whole = " ".join(str(text or "").encode(errors="replace").decode().split())
     line = hide_secrets(whole[: 2 * MAX_MESSAGE_CHARACTERS])
     return line if len(line) <= max_characters else f"{line[: max_characters - 1]}…"
 
 
 def make_unreachable(error: Exception, proxy: object = None) -> BusyError:
-    """Return the error for a server that does not answer, without the addresses that urllib3's message has.
-
-    `proxy`: the URL of the one that was asked, as text and without user and password.
-    """
+    """Return the error for a server that does not answer, without addresses. `proxy`: its URL without password."""
     via = f", asked by the proxy {proxy} (proxy-url of the kubeconfig, or of the environment)," if proxy else ""
     message = re.sub(r"^.*\(host=[^)]*\): |<[^>]* object at 0x[0-9a-f]+>(: )?", "", describe_error(error))
     text = f"the API server{via} does not answer: {message}"
@@ -245,7 +239,6 @@ class Connection:
 
     @contextmanager
     def explain_refusals(self) -> Iterator[None]:
-        """Raise as UserError what the API server refuses."""
         try:
             yield
         except ApiError as error:
@@ -284,11 +277,9 @@ class Connection:
                     raise
 
     def get_object(self, path: str, *, patience_seconds: float | None = None) -> JsonObject:
-        """Return one object; ApiError as `request`, and where the answer is no JSON."""
         return decode_answer(self.request("get", path, patience_seconds=patience_seconds))
 
     def find_object(self, path: str) -> JsonObject | None:
-        """Return one object, None if there is none; ApiError as `get_object`."""
         try:
             return self.get_object(path)
         except ApiError as error:
@@ -307,7 +298,6 @@ class Connection:
         *,
         patience_seconds: float | None = None,
     ) -> list[T]:
-        """Return what `read` takes of each object of a kind; ApiError as `read_list`."""
         return self.read_list(path, read, query or {}, patience_seconds=patience_seconds)[1]
 
     def read_list(
@@ -452,10 +442,7 @@ class Retries:
 
 
 def delete_exactly(connection: Connection, path: str, uid: str | None) -> None:
-    """Delete the object that has this uid, and what it owns; nothing where it is gone, or another has its name.
-
-    `uid`: None: whichever has the name. ApiError as `Connection.request`.
-    """
+    """Delete the object with this uid (None: whichever has the name), and what it owns; nothing if that is gone."""
     body: JsonObject = {"propagationPolicy": "Background"} | ({"preconditions": {"uid": uid}} if uid else {})
     try:
         connection.request("delete", path, body=json.dumps(body).encode())

@@ -109,7 +109,6 @@ class Subject:
 
 
 def check_object(subject: Subject, check: str, path: str, name: str, hint: str) -> Finding:
-    """Return whether the object is there; `hint`: how to make it."""
     try:
         found = subject.connection.find_object(f"{path}/{name}")
     except ApiError as error:
@@ -306,7 +305,6 @@ def check_pods(subject: Subject) -> Iterator[Finding]:
 
 
 def _try(subject: Subject, what: str, kind: CellKind, group: str, body: JsonObject) -> Finding:
-    """Return whether the API server would make an object as it is, or why it would not."""
     check = f"{what}: {kind.cell.framework} on {kind.place}"
     path = f"{group}/namespaces/{subject.namespace}/{what.lower()}s"
     try:
@@ -410,7 +408,6 @@ def _check_drivers(subject: Subject, nodes: Sequence[NodeStatus]) -> Iterator[Fi
 
 
 def read_image_cuda(framework: Framework) -> tuple[int, int]:
-    """Return the version of CUDA that this repository's image of a framework is locked to."""
     text = find_source(locate_requirements(framework, "cuda")).read_text()
     found = re.search(r"^nvidia-cuda-runtime(?:-cu\d+)?==(\d+)\.(\d+)", text, re.MULTILINE)
     assert found is not None
@@ -462,10 +459,7 @@ ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 def check_store(url: str | None) -> Finding:
-    """Check whether this machine can write to the store; one in a directory fails, as a cluster's cells do not see it.
-
-    `url`: None if no store was given.
-    """
+    """Check whether this machine can write to the store; cells on a cluster see no directory of this machine."""
     if url is None:
         return Finding("store", "warning", "not checked: no --store was given", f"add --store: {BUCKET_URLS}")
     if url.startswith("file:"):

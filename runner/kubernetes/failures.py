@@ -223,10 +223,7 @@ def find_last_line(text: str) -> str:
 
 
 def explain_job(job: JobStatus, pods: Sequence[PodStatus], store_url: str, start_problem: str = "") -> Failure:
-    """Return the reason of a finished Job whose repeat has no record in the store.
-
-    `start_problem`: what the kubelet said last of a pod that never ran.
-    """
+    """Return why a finished Job has no record; `start_problem`: what the kubelet said last of a pod that never ran."""
     pod = choose_decisive_pod(pods)
     code, tail = (pod.exit_code, hide_secrets(pod.end_message)) if pod else (None, "")
 

@@ -58,10 +58,7 @@ class Informer(Generic[T]):
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
-        """Report everything until `stop` is called or the informer fails; blocks, so call it in a thread.
-
-        It fails where the server refuses, or was away for longer than the connection's patience: ApiError.
-        """
+        """Report everything until `stop` is called or the server refuses or was away for too long; blocks."""
         try:
             retries = Retries(self.connection, self.connection.patience_seconds)
             while not self._stop.is_set():

@@ -82,10 +82,7 @@ check_mount_path = _make_check(
 
 
 def explain_secret_variable(name: str, value: str) -> str | None:
-    """Return why a variable must not be given as text: whoever may read Jobs would read it; None if it may.
-
-    The reason does not repeat the value.
-    """
+    """Return why a variable must not be given as text that all who may read Jobs would see; None if it may."""
     if not is_secret_variable(name, value):
         return None
     return (
@@ -95,7 +92,6 @@ def explain_secret_variable(name: str, value: str) -> str | None:
 
 
 def check_option(option: str, text: str, check: Callable[[str], str]) -> str:
-    """Return what an option of the command line gives; UserError if it is not what `check` accepts."""
     try:
         return check(text)
     except ValueError as error:
@@ -155,10 +151,7 @@ COMPONENT = "app.kubernetes.io/name=benchmatrix,app.kubernetes.io/component=cell
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobKey:
-    """What a Job measures: the `number`-th repeat of a cell, retried for the `retry_round`-th time.
-
-    A run may have 100,000 of them.
-    """
+    """What a Job measures: the `number`-th repeat of a cell, retried for the `retry_round`-th time."""
 
     run_id: str
     cell_id: str
@@ -188,9 +181,6 @@ def hash_store(url: str) -> str:
 
 
 def select_run(run_id: str, *, fingerprint: str | None = None, store_url: str | None = None) -> str:
-    """Return the label selector of the Jobs and pods of a run, those with its fingerprint or its store if given.
-
-    Without both, the Jobs of another run of the same name are among them.
-    """
+    """Return the selector of a run's Jobs and pods; without the options, those of others of its name are among them."""
     labels = {RUN_LABEL: run_id, FINGERPRINT_LABEL: fingerprint, STORE_LABEL: store_url and hash_store(store_url)}
     return ",".join([COMPONENT, *(f"{name}={value}" for name, value in labels.items() if value is not None)])

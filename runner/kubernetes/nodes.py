@@ -109,20 +109,14 @@ class Placements:
         return None if known is None else known.instance_type
 
     def complete(self) -> None:
-        """Write the placements that results lack and whose pods still exist: an earlier runner may have been killed.
-
-        ApiError if the pods cannot be listed.
-        """
+        """Write the placements that results lack and whose pods still exist: an earlier runner may have been killed."""
         keys = map(parse_result_key, self.run.store.list_keys(results_prefix(self.run.run_id)))
         lacking = {key.attempt for key in keys if key is not None} - self.list_placed()
         if lacking:
             self.write_wanted(select_run(self.run.run_id), lambda attempt: attempt in lacking)
 
     def write_wanted(self, labels: str, is_wanted: Callable[[str], bool]) -> None:
-        """Write the placements of the pods with these labels that still exist; `is_wanted` is asked with their uids.
-
-        ApiError if the pods cannot be listed.
-        """
+        """Write the placements of the pods with these labels that still exist; `is_wanted` is asked with their uids."""
         query, patience = {"labelSelector": labels}, SHORT_PATIENCE_SECONDS
         path = self.run.path("pods")
         for pod in self.run.connection.read_items(path, read_pod_status, query, patience_seconds=patience):
@@ -203,10 +197,7 @@ class PoolHealth:
         return self.has_fault(node, now) and len(self.faults[node]) >= MIN_FAULTS and self.has_sound_node(now)
 
     def find_avoided(self, now: datetime) -> NodeWish:
-        """Return the wish of a new Job to keep off nodes at fault.
-
-        A node with a single fault is avoided where another is free; so are all where no sound node is known.
-        """
+        """Return the wish of a new Job to keep off nodes at fault; after a single fault only where another is free."""
         suspects = sorted(node for node in self.faults if self.has_fault(node, now))
         excluded = [node for node in suspects if self.is_left_out(node, now)]
         return NodeWish(excluded=tuple(excluded), disliked=tuple(node for node in suspects if node not in excluded))
@@ -288,7 +279,6 @@ class NodeFaults:
         return [self._judge(fault, job) for fault in found]
 
     def note_result(self, tracked: TrackedJob, result: Result) -> None:
-        """Note that a node is sound if an attempt ended ok there."""
         if result.status == "ok":
             self.find_pool(tracked.pool).add_ok(tracked.node, datetime.now(UTC))
 
@@ -300,11 +290,9 @@ class NodeFaults:
         return self.find_pool(tracked.pool).find_avoided(datetime.now(UTC))
 
     def write(self, fault: NodeFault) -> None:
-        """Store a fault. StoreError if the store cannot be used."""
         self.run.store.put(node_fault_key(*ResultKey.of(fault)), fault.to_json())
 
     def _add(self, fault: NodeFault, *, is_earlier: bool) -> None:
-        """Count a fault, once for each attempt."""
         if fault.attempt not in self._attempts:
             self._attempts.add(fault.attempt)
             self._num_by_repeat[fault.cell_id, fault.repeat, fault.retry_round] += 1
@@ -453,10 +441,7 @@ class SharedNodes:
             self._bound[tracked.name] = tracked, job.required_node
 
     def note_pod(self, tracked: TrackedJob | None, pod: PodStatus, *, is_deleted: bool) -> list[TrackedJob]:
-        """Record on which node a pod is; return the next cell of its block, if it can now be submitted for that node.
-
-        `tracked`: the repeat that the pod measures; None if its Job is not one that this runner follows.
-        """
+        """Note which node a pod of a Job that is followed, or of another, is on; return the next cell of its block."""
         if not pod.node:
             return []
         if is_deleted or pod.is_deleted or pod.phase in END_PHASES:  # on a lost node it stays
@@ -486,10 +471,7 @@ class SharedNodes:
         return following
 
     def check(self) -> list[TrackedJob]:
-        """Return the Jobs that have waited too long for their node, to be deleted; to be called about once a second.
-
-        They are created again, as one that somebody deleted is, for any node.
-        """
+        """Return the Jobs that waited too long for their node, to be deleted; to be called about once a second."""
         now, released = time.monotonic(), []
         for name, (tracked, node) in list(self._bound.items()):
             is_waiting = tracked.state == "in-flight" and any(pod.unschedulable for pod in tracked.pods.values())

@@ -304,10 +304,7 @@ _ENDS: dict[str, Literal["complete", "failed"]] = {"Complete": "complete", "Fail
 
 
 def _find_named(containers: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return what stands there of the container that measures, and leads the others if there are tenants.
-
-    Empty where there is nothing.
-    """
+    """Return what is there of the container that measures, and leads the tenants; empty where there is nothing."""
     return next((found for found in containers if found["name"] == CONTAINER), {})
 
 

@@ -78,10 +78,7 @@ REPLACEABLE = frozenset(
 
 
 def merge_overlay(base: Any, added: Any, path: tuple[str, ...], *, source: str) -> Any:
-    """Return a part of a pod's template, at this path, with that of the overlay.
-
-    UserError if the overlay gives a value that the tool sets to another one. `source` begins the message.
-    """
+    """Return a part of a pod's template with that of the overlay; UserError where the tool sets another value."""
     if isinstance(base, dict) and isinstance(added, dict):
         return base | {
             key: merge_overlay(base[key], value, (*path, key), source=source) if key in base else value

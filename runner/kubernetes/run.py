@@ -84,7 +84,6 @@ class ClusterRun(RunRequest, RunBounds):
         return plan
 
     def make_renderer(self, run: Run) -> JobRenderer:
-        """Return the renderer of the run's Jobs. UserError if the profile's overlay does not fit one of them."""
         renderer = JobRenderer(
             profile=self.target.profile.add_variables(run.environment),
             store_url=self.store.url,
@@ -97,10 +96,7 @@ class ClusterRun(RunRequest, RunBounds):
         return renderer
 
     def measure(self, run: Run, connection: Connection, observer: ClusterObserver, console: Console) -> None:
-        """Measure every repeat of the run that is missing, until the deadline if there is one.
-
-        UserError if the cluster or the store refuses.
-        """
+        """Measure every repeat that is missing, until the deadline; UserError if the cluster or the store refuses."""
         renderer = self.make_renderer(run)
         self.store.check_writable()
         ongoing, records = self.make_ongoing(run, renderer, connection, observer), Records(self.store, run.run_id)

@@ -194,10 +194,7 @@ class ClusterSession:
             self._finished_jobs.make_room()
 
     def _await_records(self) -> None:
-        """Create no further Job, and wait until what had ended by the deadline has its record.
-
-        So a deletion of the unfinished Jobs afterwards sees all of them.
-        """
+        """Create no further Job, and wait until all that had ended by the deadline have their records."""
         if not self._has_begun:
             return
         self._submission.stop(RECORDING_SECONDS)
@@ -396,10 +393,7 @@ class ClusterSession:
         self._measure_again(tracked, job, EndedFromOutside(pods=pods, is_node_fault=True))
 
     def _measure_again(self, tracked: TrackedJob, job: JobStatus, ended: EndedFromOutside) -> None:
-        """Replace a Job whose pod failed for a reason that is not the cell's by another, or give the repeat up.
-
-        What the faults of its nodes were is stored before the Job that shows them is deleted.
-        """
+        """Store the faults of a failed Job's nodes, and replace it by another, or give the repeat up."""
         faults: list[NodeFault] = []
         failure, delay_seconds = None, 0.0
         if ended.is_node_fault:

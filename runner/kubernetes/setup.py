@@ -104,7 +104,6 @@ def describe_missing(connection: Connection, permissions: Iterable[Permission], 
 
 
 def name_self(connection: Connection) -> str:
-    """Return the user's name on the server."""
     try:
         review = _review(connection, "authentication.k8s.io/v1", "SelfSubjectReview", {})
     except ApiError as error:
@@ -120,10 +119,7 @@ def _review(connection: Connection, version: str, kind: str, spec: JsonObject) -
 
 
 def check_permissions(connection: Connection, namespace: str, permissions: Iterable[Permission], what: str) -> None:
-    """Raise UserError, with all that is missing, if the user may not do what `what` needs in a namespace.
-
-    Where a cluster does not say what a user may do, nothing is raised.
-    """
+    """Raise UserError if it is known that the user may not do all that `what` needs in a namespace."""
     try:
         missing = describe_missing(connection, permissions, namespace)
         user = name_self(connection) if missing else ""
@@ -177,10 +173,7 @@ class SetupTemplate:
             )
 
     def render(self) -> dict[str, list[Manifest]]:
-        """Return the manifests by the name of their template, in the order to apply them, except the Secret.
-
-        UserError if a value of the profile makes one that Kubernetes would not take.
-        """
+        """Return the manifests by the name of their template, in the order to apply them, except the Secret."""
         parts = {
             "namespace": render_manifests("namespace.yaml.j2", profile=self.profile),
             "rbac": render_manifests(
@@ -231,10 +224,7 @@ SETUP_FOLDER = "setup"
 
 
 def write_manifests(folder: Path, run: Run, profile: Profile, store_url: str, queue: str | None) -> None:
-    """Write one file per Job into the folder, and the set-up into a folder below it.
-
-    Raise UserError if the folder cannot be written to or holds other manifests.
-    """
+    """Write one file per Job and, in a folder below, the set-up; UserError if the folder holds other manifests."""
     parts = SetupTemplate(profile=profile).render()
     files = {f"{SETUP_FOLDER}/{i}-{name}.json": dump_manifests(parts[name]) for i, name in enumerate(parts, start=1)}
     files |= _render_jobs(run, profile, store_url, queue)
@@ -282,7 +272,6 @@ class Installer:
     template: SetupTemplate
 
     def install(self) -> list[str]:
-        """Apply everything and return what became of each object. UserError if the API server refuses."""
         done = []
         for part, manifests in self.template.render().items():
             if part == STORE_PART:  # its pod waits for the keys

@@ -125,10 +125,7 @@ class Dispatcher:
         self._submitters.await_end(time.monotonic() + seconds)
 
     def submit(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
-        """Run `work`, which creates a Job, on a submitting thread and pass its result to `then` on the main thread.
-
-        What `work` raises is raised on the main thread.
-        """
+        """Create a Job by `work` on a submitting thread; `then` gets its result, or it raises, on the main thread."""
         self._run(self._submitters, work, then)
 
     def request(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
@@ -408,7 +405,6 @@ class OngoingRun:
 
     @property
     def labels(self) -> str:
-        """The selector of the run's Jobs and pods."""
         return select_run(self.run_id, fingerprint=self.fingerprint)
 
     def path(self, kind: str) -> str:

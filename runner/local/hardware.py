@@ -34,15 +34,11 @@ POLL_SECONDS = 0.05
 
 
 def plan_local_run(matrix: Matrix, *, gpu: GpuKind | None, run_id: str | None) -> Run:
-    """Return a new run of the matrix's cells that this machine with its GPUs can run, the others with the reason.
-
-    UserError if none is left.
-    """
+    """Return a new run of the cells that this machine can run, the others with the reason; UserError if none."""
     return plan_run(matrix, lambda cell: explain_unsupported(cell, gpu) or explain_unshared(cell), run_id=run_id)
 
 
 def explain_unsupported(cell: Cell, gpu: GpuKind | None) -> str | None:
-    """Return why this machine, which has the GPUs `gpu`, cannot run the cell, in one line; None if it can."""
     return explain_incapable(cell, gpu) or explain_missing_compiler(cell)
 
 
@@ -94,7 +90,6 @@ def is_exclusive() -> bool:
 
 
 def explain_unshared(cell: Cell) -> str | None:
-    """Return why the GPU of this machine cannot be shared as the cell asks for, in one line; None if it can."""
     if cell.device == "cpu":
         return None
     if cell.sharing == "mps":

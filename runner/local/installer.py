@@ -42,10 +42,7 @@ def hide_python_path(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_pip_settings(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return those of pip's settings that say how packages are reached, of its files and of variables.
-
-    Raise ValueError where a file cannot be read.
-    """
+    """Return those of pip's settings that say how packages are reached; ValueError for a file that is none."""
     home, given = Path(os.path.expanduser("~")), variables.get("PIP_CONFIG_FILE", "")
     own = (home / ".pip", Path(variables.get("XDG_CONFIG_HOME", home / ".config")) / "pip", Path(sys.prefix))
     folders = () if given == os.devnull else (Path("/etc/xdg/pip"), Path("/etc"), *own)

@@ -65,7 +65,6 @@ class _Running:
     end: ProcessEnd | None = None
 
     def finish(self, how: How, kills_before: int) -> ProcessEnd:
-        """Kill what is left of the process and its group, and return how it ended."""
         tail = self.tail + end_group(self.process)
         code = self.process.returncode
         if how == "ended" and code in KILLED and count_oom_kills() > kills_before:
@@ -240,10 +239,7 @@ GRACE_SECONDS = 10.0
 
 @contextmanager
 def hold_host_lock(run_id: str) -> Iterator[int]:
-    """Hold the lock of this machine; raise UserError if another run measures here.
-
-    Yields the file descriptor that every process started meanwhile has to inherit; the mark is in the environment.
-    """
+    """Hold the machine's lock, whose descriptor all processes inherit; UserError if another run measures here."""
     path = find_lock_path()
     descriptor = _open_lock(path)
     mark = f"{os.getpid()}:{read_start(os.getpid())}"

@@ -65,7 +65,6 @@ class LocalCaps:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def check_prices(self, devices: Iterable[Device]) -> None:
-        """Raise UserError where the cost is capped and what an hour for one of these devices costs is not known."""
         missing = [] if self.max_cost is None else sorted(set(devices) - self.prices.keys())
         if missing:
             raise UserError(
@@ -190,10 +189,7 @@ class LocalExecutor:
     def _read_or_write_record(
         self, order: Order, end: ProcessEnd | ProcessNotStarted, span: tuple[datetime, datetime], timeout_seconds: float
     ) -> Result:
-        """Return the record that the process wrote; write one if the process died before it could.
-
-        `span`: when the process began and ended.
-        """
+        """Return the record that the process wrote, or write one if it died before; `span`: when it began and ended."""
         key = result_key(order.run_id, order.cell.cell_id, order.repeat, order.attempt)
         try:
             return read_result(self.store.get(key))
@@ -226,7 +222,6 @@ class LocalExecutor:
 
 
 def explain_end(end: ProcessEnd | ProcessNotStarted, timeout_seconds: float) -> tuple[Status, Failure]:
-    """Return the status and reason of a process that left no record."""
     if isinstance(end, ProcessNotStarted):
         return "failed", Failure(kind="exit", message=f"the process could not be started: {end}")
     tail = end.tail
@@ -394,7 +389,6 @@ class LocalRun(RunRequest):
 def find_interpreters(
     frameworks: Set[Framework], given: Mapping[Framework, Path], console: Console, lock: int
 ) -> Mapping[Framework, Path]:
-    """Return each framework's interpreter: the one given, else that of its virtual environment, made if missing."""
     wanted = sorted(frameworks - given.keys())
     if not wanted:
         return given
@@ -409,10 +403,7 @@ def _find_flavour() -> Flavour:
 def leave_out_unequipped(
     repeats: Sequence[Repeat], interpreters: Mapping[Framework, Path]
 ) -> tuple[list[Repeat], list[str]]:
-    """Return the repeats whose interpreter has every module that their cells need, and why the others are left out.
-
-    `interpreters`: those that the user gave; the tool's own environments have everything.
-    """
+    """Return the repeats whose given interpreters have all modules that they need, and why others are left out."""
     kept = []
     left_out: defaultdict[tuple[Path, Framework, tuple[str, ...]], set[str]] = defaultdict(set)
     for repeat in repeats:

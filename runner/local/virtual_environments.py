@@ -162,7 +162,6 @@ def _normalize(name: str) -> str:
 def _run(
     command: Sequence[str], name: str, report: Report, variables: Mapping[str, str], keep_open: Sequence[int]
 ) -> None:
-    """Run a command and report what it prints; raise UserError with its last lines if it fails."""
     tail: deque[str] = deque(maxlen=TAIL_LINES)
     process = None
     try:

@@ -420,7 +420,6 @@ class Profile(Document):
 
     @property
     def gpu_kind(self) -> GpuKind | None:
-        """Describe the GPUs that a cell can have on one node; None where the profile has none."""
         if self.gpu is None:
             return None
         return GpuKind(
@@ -443,11 +442,9 @@ class Profile(Document):
         return pool if pool is None or sharing is None else share_pool(pool, sharing, list_clients(cell, sharing))
 
     def in_namespace(self, namespace: str) -> "Profile":
-        """Return the profile with another namespace; UserError if that is no name for one."""
         return self.model_copy(update={"namespace": check_option("--namespace", namespace, check_dns_label)})
 
     def explain_unsupported(self, cell: Cell) -> str | None:
-        """Return why this cluster cannot run the cell, None if it can."""
         if cell.device not in self.pools:
             return f"the profile {self.name} has no pool '{cell.device}'"
         if self.gpu is not None and (reason := self.gpu.explain_unshared(cell, self.name)):

@@ -135,10 +135,7 @@ def repeat_undisturbed(
 
 
 def measure_matrix_product(cell: Cell, build: BuildWorkload) -> tuple[float, float]:
-    """Return the highest rate of a square matrix product in operations per second, over SIZES, as `cell` is run.
-
-    And how many cores this process kept busy during those of the largest size.
-    """
+    """Return the highest rate of square products over SIZES in FLOP/s, and the cores that the largest kept busy."""
     best = busy_cores = 0.0
     for size in SIZES:
         workload = build(make_product_cell(cell, size))

@@ -18,10 +18,7 @@ CHUNK_BYTES = 16 * 2**20
 
 
 def read_library_files() -> int:
-    """Read every file of NAMES into the page cache; return the bytes read.
-
-    A file that cannot be read is passed over: the framework will say so if it needs it.
-    """
+    """Read all readable files of NAMES into the page cache; return the bytes read."""
     spec = find_spec("nvidia")
     packages = (spec.submodule_search_locations or []) if spec else []
     wheels = [folder for package in packages for folder in Path(package).glob("*/lib")]

@@ -56,7 +56,6 @@ class Bucket:
             )
 
     def check(self, key: str) -> None:
-        """Write an object beside all others, and delete it."""
         name = f"runs/write-check-{uuid4().hex}"
         self.write(name, bytes(CHECK_BYTES))
         self.delete([name])
@@ -84,7 +83,6 @@ class Bucket:
         return True
 
     def read(self, key: str, max_bytes: int) -> bytes | None:
-        """Return an object's bytes; None where there is none."""
         try:
             answer = self.objects.get(key)
         except FileNotFoundError as error:
@@ -118,7 +116,6 @@ class Bucket:
             yield [_describe(found["path"], found["size"], found["e_tag"], found["last_modified"]) for found in page]
 
     def list_folders(self, folder: str) -> list[str]:
-        """Return the names of the folders directly in `folder`."""
         found = self.objects.list_with_delimiter(folder)
         return [prefix.rpartition("/")[2] for prefix in found["common_prefixes"]]
 

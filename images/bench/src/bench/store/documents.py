@@ -30,10 +30,7 @@ def _read_plan(data: bytes | UnreadableObject, run_id: str) -> Run | str:
 
 
 def read_raw_removals(store: Store, run_id: str) -> list[RawRemoval]:
-    """Return what says which raw results of the run were removed, the oldest first.
-
-    Raise UserError if one cannot be read: its repeats would be measured again.
-    """
+    """Return what says which raw results of a run were removed, the oldest first; UserError if one cannot be read."""
     removals: list[RawRemoval] = []
     for key, data in store.get_listed(store.list_keys(raw_removals_prefix(run_id))):
         if isinstance(data, UnreadableObject):

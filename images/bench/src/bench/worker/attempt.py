@@ -52,7 +52,6 @@ class Alone:
             check_place(self._order)
 
     def read_baseline(self, probes: Observer) -> None:
-        """Read the idle devices."""
         probes.read_baseline()
 
     def measure(

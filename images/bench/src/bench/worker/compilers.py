@@ -93,10 +93,7 @@ _CPU_FIELDS = ("model name", "CPU implementer", "CPU part", "flags", "Features")
 
 
 def use_compile_cache(folder: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
-    """Name the caches below `folder` in this process's variables, which frameworks read when they are imported.
-
-    A variable that is set already stays as it is.
-    """
+    """Name the caches below `folder` in this process's variables, those not set yet, before a framework is imported."""
     fields = parse_cpuinfo(cpuinfo.read_text())
     found = {key: fields[key] for key in _CPU_FIELDS if key in fields}
     slug = re.sub("[^a-z0-9]+", "-", found.get("model name", "cpu").lower()).strip("-")

@@ -21,10 +21,7 @@ LAST_SECONDS = 5.0
 
 
 def deliver(store: Store, key: str, data: bytes, *, is_ok: bool, deadline: float, spare: Path | None = None) -> int:
-    """Try to store a record until `deadline` (of time.monotonic) is near, then log it; return the exit code.
-
-    `spare`: the file that takes it in place of the log, where there is no container.
-    """
+    """Store a record; shortly before `deadline` (time.monotonic), write it to `spare` or else to the log."""
     try:
         store.put(key, data, retry_seconds=deadline - LAST_SECONDS - time.monotonic())
     except StoreError as error:

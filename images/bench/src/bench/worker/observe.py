@@ -54,7 +54,6 @@ class Observer:
 
     @property
     def gpu_use(self) -> tuple[GpuUse, ...]:
-        """What is known of the use of each GPU so far."""
         return self._gpus.uses if self._gpus else ()
 
     def end_idle_watch(self) -> None:

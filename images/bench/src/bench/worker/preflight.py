@@ -55,10 +55,7 @@ MOUNTED_DRIVER = Path("/usr/local/nvidia/lib64")
 
 
 def _look_at_gpus(cell: Cell, errors: list[str], faults: list[str]) -> tuple[GpuUse, ...]:
-    """Return the present use of the cell's GPUs, and add what is wrong with the container or with the machine.
-
-    Whether the machine offers whole GPUs or slices is the cluster's choice.
-    """
+    """Return the present use of the cell's GPUs, and add what is wrong with the container or with the machine."""
     try:
         gpus = GpuProbe(cell.num_gpus, is_under_mps=cell.sharing == "mps").uses
     except Exception as error:  # whatever NVML says: without it there is no GPU to measure

@@ -30,10 +30,7 @@ def end_interrupted() -> None:
 
 
 class SigtermListener:
-    """Calls `on_sigterm` in a thread when SIGTERM comes; what it calls can be replaced at any time.
-
-    Ctrl-C ends the process, unless it is ignored.
-    """
+    """Calls `on_sigterm`, which can be replaced, in a thread when SIGTERM comes; Ctrl-C ends the process."""
 
     def __init__(self, on_sigterm: Callable[[], None] = end_unmeasured) -> None:
         self.on_sigterm = on_sigterm
