@@ -46,10 +46,7 @@ class Analysis:
 
 
 def analyze_run(
-    collection: Collection,
-    *,
-    history: ChangeHistory | None = None,
-    prices: PriceTable | None = None,
+    collection: Collection, *, history: ChangeHistory | None = None, prices: PriceTable | None = None
 ) -> Analysis:
     """Summarise the cells of a run, compare and price them; `history` is carried along for the report.
 

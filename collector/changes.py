@@ -87,9 +87,7 @@ def read_history(store: Store, matrix: str) -> ChangeHistory:
             channels.setdefault(document.change_id, set()).add(document.channel)
     changes = [
         RecordedChange(
-            suspicion=suspicion,
-            decision=decisions.get(change_id),
-            channels=frozenset(channels.get(change_id, ())),
+            suspicion=suspicion, decision=decisions.get(change_id), channels=frozenset(channels.get(change_id, ()))
         )
         for change_id, suspicion in suspicions.items()
     ]

@@ -37,7 +37,10 @@ def write_collection(
             _write_parquet([collection.tenants], directory / "tenants.parquet"),
         ]
     if "csv" in formats:
-        paths += [_write_csv(table, directory / f"{name}.csv") for name, table in _tabulate(collection)]
+        for name, table in _tabulate(collection):
+            paths.append(directory / f"{name}.csv")
+            with replace_file(paths[-1]) as file:
+                write_csv(table, file)
     return paths
 
 
@@ -58,12 +61,6 @@ def _write_parquet(pieces: Any, path: Path) -> Path:
     tables = [pa.Table.from_pandas(piece, preserve_index=False) for piece in pieces]
     with replace_file(path) as file:
         write_parquet(pa.concat_tables(tables), file)
-    return path
-
-
-def _write_csv(frame: pd.DataFrame, path: Path) -> Path:
-    with replace_file(path) as file:
-        write_csv(frame, file)
     return path
 
 

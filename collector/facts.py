@@ -85,21 +85,13 @@ def list_facts(collection: Collection) -> list[tuple[str, str]]:
 
 def describe_windows(collection: Collection) -> str:
     """Return how many steps were timed a repeat, and how long; empty where none was."""
-    rows = _select_timed(collection.results)
+    results = collection.results
+    rows = results[(results["status"] == "ok") & (results["window_samples_per_s"] > 0)]
     if rows.empty:
         return ""
-    steps, seconds = rows["num_steps_taken"].astype("float64"), find_window_seconds(collection.results)
+    steps = rows["num_steps_taken"].astype("float64")
+    seconds = steps * rows["batch_size"] / rows["window_samples_per_s"]
     return f"{_describe_range(steps, '{:,.0f}')} steps a repeat, {_describe_range(seconds, '{:,.2g}')} s"
-
-
-def find_window_seconds(results: pd.DataFrame) -> "pd.Series[float]":
-    """Return the seconds of the timed window of each repeat that ended ok."""
-    rows = _select_timed(results)
-    return rows["num_steps_taken"].astype("float64") * rows["batch_size"] / rows["window_samples_per_s"]
-
-
-def _select_timed(results: pd.DataFrame) -> pd.DataFrame:
-    return results[(results["status"] == "ok") & (results["window_samples_per_s"] > 0)]
 
 
 def _describe_range(values: "pd.Series[float]", form: str) -> str:
@@ -146,16 +138,13 @@ def _format_time(time: datetime) -> str:
 
 def _list_hardware(ok: pd.DataFrame, collection: Collection) -> str:
     machines = ok[["cpu_model", "num_threads", "environment_id"]].drop_duplicates().itertuples(index=False, name=None)
+    known = {name: environment.machine for name, environment in collection.environments.items()}
+    virtual = {name for name, machine in known.items() if machine is not None and machine.is_virtual}
     named = {
-        f"{label_hardware(cpu, threads)}{' of a virtual machine' if _is_virtual(collection, environment_id) else ''}"
+        f"{label_hardware(cpu, threads)}{' of a virtual machine' if environment_id in virtual else ''}"
         for cpu, threads, environment_id in machines
     }
     return "; ".join(sorted(named))
-
-
-def _is_virtual(collection: Collection, environment_id: str) -> bool:
-    environment = collection.environments.get(environment_id)
-    return environment is not None and environment.machine is not None and environment.machine.is_virtual is True
 
 
 def _list_gpus(ok: pd.DataFrame) -> str:

@@ -70,8 +70,7 @@ class Ratio:
     """Why there is no verdict."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Place:
+class Place(NamedTuple):
     """What the run has at one crossing of work and program."""
 
     work: str
@@ -196,14 +195,10 @@ def make_grid(analysis: Analysis) -> Grid:
     for row, work, program in zip(listed, works, programs, strict=True):
         if (work, program) in places:  # two cells that the names cannot tell apart, as of two seeds
             program = f"{program} #{row['cell_id'][-4:]}"
-        places[work, program] = Place(
-            work=work,
-            program=program,
-            cell_id=str(row["cell_id"]),
-            state=_find_state(row),
-            row=row,
-            status=str(row["left_out"] or statuses.get(row["cell_id"], "")),
-        )
+        status = str(row["left_out"] or statuses.get(row["cell_id"], ""))
+        state: State = "ok" if row["num_sound"] else "unsound"
+        state = "left-out" if row["left_out"] else state if row["num_ok"] else "failed"
+        places[work, program] = Place(work, program, str(row["cell_id"]), state, row, status)
     return Grid(
         shared=shared,
         works=tuple(dict.fromkeys(work for work, _ in places)),
@@ -211,14 +206,6 @@ def make_grid(analysis: Analysis) -> Grid:
         places=places,
         metrics=_list_metrics(rows, analysis),
     )
-
-
-def _find_state(row: Row) -> State:
-    if row["left_out"]:
-        return "left-out"
-    if not row["num_ok"]:
-        return "failed"
-    return "ok" if row["num_sound"] else "unsound"
 
 
 def _sort_programs(places: Mapping[tuple[str, str], Place]) -> list[str]:

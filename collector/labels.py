@@ -32,7 +32,12 @@ def label_workloads(frame: pd.DataFrame, *, in_panel: bool = False) -> list[str]
         return []
     varying = find_varying(frame)
     columns = (*WORK_FIELDS, *OPTIONAL_FIELDS)
-    return [_name_work(row, varying[row["model"]], in_panel) for row in _list_rows(frame, columns)]
+    names = []
+    for row in _list_rows(frame, columns):
+        optional = varying[row["model"]]
+        known = {name: None if pd.isna(row[name]) else row[name] for name in ("neighbour", *optional) if name in row}
+        names.append(name_work(row | known, optional, in_panel=in_panel))
+    return names
 
 
 def label_panels(frame: pd.DataFrame) -> list[str]:
@@ -44,8 +49,9 @@ def label_panels(frame: pd.DataFrame) -> list[str]:
 
 def label_variants(frame: pd.DataFrame) -> list[str]:
     """Return a name per row for what did it: framework and mode, and the environment where a cell ran in several."""
-    columns = ("framework", "mode", "num_environments", "environment_id")
-    return [_describe_variant(row) for row in _list_rows(frame, columns)]
+    rows = _list_rows(frame, ("framework", "mode", "num_environments", "environment_id"))
+    ids = (f" [{row['environment_id']}]" if row.get("num_environments", 1) > 1 else "" for row in rows)
+    return [name_program(row) + environment for row, environment in zip(rows, ids, strict=True)]
 
 
 def add_labels(frame: pd.DataFrame) -> pd.DataFrame:
@@ -83,16 +89,6 @@ def find_varying(frame: pd.DataFrame) -> dict[str, list[str]]:
     return {model: [name for name in present if counts.loc[model, name] > 1] for model in counts.index}
 
 
-def _name_work(row: Row, varying: list[str], in_panel: bool) -> str:
-    known = {name: None if pd.isna(row[name]) else row[name] for name in ("neighbour", *varying) if name in row}
-    return name_work(row | known, varying, in_panel=in_panel)
-
-
-def _describe_variant(row: Row) -> str:
-    name = name_program(row)
-    return f"{name} [{row['environment_id']}]" if row.get("num_environments", 1) > 1 else name
-
-
 TOOL_ORDER: Mapping[str, Sequence[str]] = {
     "phase": tuple(PHASE_NAMES),
     "framework": tuple(FRAMEWORKS),
@@ -107,29 +103,18 @@ CELL_ORDER = (
 """The fields that cells are sorted by, the first one first: those of the work, then those of the program."""
 
 
-def list_in_order(name: str, values: Iterable[Any]) -> list[Any]:
-    """Return the values of the field `name`, each once, in the order in which they stand everywhere; none of them last.
-
-    Values of a field without an order of its own stay in the order in which they come, as those of the plan.
-    """
-    found = list(dict.fromkeys(values))
-    known = [value for value in found if not pd.isna(value)]
-    absent = [value for value in found if pd.isna(value)]
-    if name in TOOL_ORDER:
-        order = TOOL_ORDER[name]
-        known.sort(key=lambda value: order.index(value) if value in order else len(order))
-    elif all(isinstance(value, int | float) for value in known):
-        known.sort()
-    return [*known, *absent[:1]]
-
-
 def sort_cells(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the rows, which have the columns CELL_ORDER, in the order of this module; rows alike in these stay."""
-    ranks = {name: _rank(name, cells[name]) for name in CELL_ORDER}
+    ranks = {name: rank(name, cells[name]) for name in CELL_ORDER}
     return cells.loc[pd.DataFrame(ranks).sort_values(list(CELL_ORDER), kind="stable").index].reset_index(drop=True)
 
 
-def _rank(name: str, values: "pd.Series[Any]") -> "pd.Series[int]":
-    order = list_in_order(name, values.tolist())
-    places = {value: place for place, value in enumerate(order) if not pd.isna(value)}
-    return values.map(places).fillna(len(places)).astype("int64")
+def rank(name: str, values: "pd.Series[Any]") -> "pd.Series[int]":
+    """Return the place of each value of the field `name` in the order of the tool, or by size; a missing one is last.
+
+    Values of a field without an order of its own have that in which they come, as those of the plan.
+    """
+    found = list(dict.fromkeys(values.dropna().tolist()))
+    by_size = sorted(found) if all(isinstance(value, int | float) for value in found) else []
+    order = dict.fromkeys([*TOOL_ORDER.get(name, by_size), *found])
+    return values.map({value: place for place, value in enumerate(order)}).fillna(len(order)).astype("int64")

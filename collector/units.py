@@ -24,6 +24,7 @@ class Unit:
 
 MILLISECOND = Unit(label="ms", size=1e-3)
 SECOND = Unit(label="s", size=1.0)
+HOUR = Unit(label="h", size=3600.0)
 MIB = Unit(label="MiB", size=2.0**20)
 GIB = Unit(label="GiB", size=2.0**30)
 THROUGHPUT = Unit(label="samples/s", size=1.0, num_digits=NUM_TIME_DIGITS)

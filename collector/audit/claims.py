@@ -11,7 +11,7 @@ all else is listed only.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -149,8 +149,7 @@ FUSION = Comparison(
 ReasonedVerdict = tuple[ClaimVerdict, str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClaimResult:
+class ClaimResult(NamedTuple):
     """A claim with what arithmetic and runs say about it."""
 
     claim: Claim
@@ -236,11 +235,7 @@ def evaluate_claims(context: ClaimContext) -> tuple[ClaimResult, ...]:
 Interval = tuple[float, float]
 Place = Literal["inside", "across", "outside"]
 """The kindest first: of several readings of a model's work the one that is kindest to the claim counts."""
-DECIDED: Mapping[Place, ClaimVerdict] = {
-    "inside": "reproduced",
-    "across": "not decided",
-    "outside": "not reproduced",
-}
+DECIDED: Mapping[Place, ClaimVerdict] = {"inside": "reproduced", "across": "not decided", "outside": "not reproduced"}
 RANK = [*DECIDED]
 
 
@@ -250,14 +245,6 @@ def _place(interval: Interval, band: Interval) -> Place:
     if band[0] <= low and high <= band[1]:
         return "inside"
     return "outside" if high < band[0] or low > band[1] else "across"
-
-
-def _find_kindest(places: Iterable[Place]) -> Place:
-    return min(places, key=RANK.index)
-
-
-def _find_worst(places: Iterable[Place]) -> Place:
-    return max(places, key=RANK.index)
 
 
 def _list_intervals(pairs: pd.DataFrame) -> list[Interval]:
@@ -281,14 +268,7 @@ def evaluate_ratio(claim: Claim, context: ClaimContext) -> ClaimResult:
         pairs, hardware = context.select("phases", claim.model), study.cpu
         times, listed = [], pairs.assign(phase="train over infer")
     verdict, reason = _judge_ratio(claim.figure, sides, pairs, hardware, study)
-    return ClaimResult(
-        claim=claim,
-        verdict=verdict,
-        reason=reason,
-        findings=claim.findings,
-        arithmetic=(*times, *claim.facts),
-        measured=list_measured(listed),
-    )
+    return ClaimResult(claim, verdict, reason, claim.findings, (*times, *claim.facts), list_measured(listed))
 
 
 def _judge_ratio(
@@ -332,9 +312,9 @@ def _place_ratio(figure: float, pairs: pd.DataFrame) -> ReasonedVerdict:
     for size, group in pairs[pairs["ratio_low"].notna()].groupby("input_size", sort=False):
         placed = [(interval, _place(interval, band)) for interval in _list_intervals(group)]
         spans = [f"{format_interval(*interval, RATIO)} times ({words[place]} the band)" for interval, place in placed]
-        sizes.append(_find_worst(place for _, place in placed))
+        sizes.append(max((place for _, place in placed), key=RANK.index))
         texts.append(f"at {size} px {', '.join(spans)}")
-    return DECIDED[_find_kindest(sizes)], (
+    return DECIDED[min(sizes, key=RANK.index)], (
         f"on the stated hardware, the 95 % interval of the ratio alone is {'; '.join(texts)}; "
         f"the band {format_interval(*band, RATIO)} times, the figure within {TOLERANCE * 100:.0f} %"
     )
@@ -351,14 +331,8 @@ def _evaluate_lightness(claim: Claim, context: ClaimContext) -> ClaimResult:
     study = context.study
     pairs = {model: context.select("speedups", model, "train") for model in study.models}
     verdict, reason = _compare_classes(pairs, study)
-    return ClaimResult(
-        claim=claim,
-        verdict=verdict,
-        reason=reason,
-        findings=claim.findings,
-        arithmetic=claim.facts,
-        measured=list_measured(pd.concat([found[found["is_own"]] for found in pairs.values()])),
-    )
+    measured = list_measured(pd.concat([found[found["is_own"]] for found in pairs.values()]))
+    return ClaimResult(claim, verdict, reason, claim.findings, claim.facts, measured)
 
 
 def _compare_classes(pairs: Mapping[str, pd.DataFrame], study: Study) -> ReasonedVerdict:
@@ -377,11 +351,10 @@ def _compare_classes(pairs: Mapping[str, pd.DataFrame], study: Study) -> Reasone
         for light, heavy in product(lighter, heavier):
             # How far it is ahead, in the worst and in the best case; the kindest of the readings counts.
             leads = product(intervals[light], intervals[heavy])
-            places.append(
-                _find_kindest(_place((low - above, high - below), (0, inf)) for (low, high), (below, above) in leads)
-            )
+            found = [_place((low - above, high - below), (0, inf)) for (low, high), (below, above) in leads]
+            places.append(min(found, key=RANK.index))
             texts.append(f"{light} {words[places[-1]]} {heavy}")
-    return DECIDED[_find_worst(places)], f"on the stated hardware {', '.join(texts)}"
+    return DECIDED[max(places, key=RANK.index)], f"on the stated hardware {', '.join(texts)}"
 
 
 # Latency, by frameworks and by fusion
@@ -417,7 +390,7 @@ def _evaluate_gain(claim: Claim, context: ClaimContext) -> ClaimResult:
     is_own = (pairs["mode_subject"] == modes[0]) & (pairs["mode_reference"] == modes[1])
     verdict, reason = _judge_gains(claim.figure, pairs[is_own], study, what)
     measured = list_measured(pd.concat([pairs[is_own], pairs[~is_own]]))
-    return ClaimResult(claim=claim, verdict=verdict, reason=reason, arithmetic=claim.facts, measured=measured)
+    return ClaimResult(claim, verdict, reason, claim.findings, claim.facts, measured)
 
 
 def _judge_gains(figure: float, own: pd.DataFrame, study: Study, what: str) -> ReasonedVerdict:
@@ -447,7 +420,7 @@ def _judge_gains(figure: float, own: pd.DataFrame, study: Study, what: str) -> R
         interval = f"(95 % interval {format_interval(low, high, PERCENT)})"
         listed = ", ".join(gain.describe() for gain in chosen)
         texts.append(f"on {gpu}, {what} at the study's own work: {mean.describe()} {interval}, of {listed}")
-    return DECIDED[_find_worst(places)], f"{'; '.join(texts)}; the band is {format_interval(*band, PERCENT)} %"
+    return DECIDED[max(places, key=RANK.index)], f"{'; '.join(texts)}; the band is {format_interval(*band, PERCENT)} %"
 
 
 def _collect_gains(pairs: pd.DataFrame) -> dict[str, list[_Gain]]:
@@ -473,9 +446,7 @@ def _average_gains(gains: Sequence[_Gain]) -> _Gain:
 
 def _evaluate_stated(claim: Claim, context: ClaimContext) -> ClaimResult:
     """Return what stands in the file: no run can decide it."""
-    return ClaimResult(
-        claim=claim, verdict=claim.verdict, reason=claim.reason, findings=claim.findings, arithmetic=claim.facts
-    )
+    return ClaimResult(claim, claim.verdict, claim.reason, claim.findings, claim.facts)
 
 
 _EVALUATORS: Mapping[ClaimKind, Callable[[Claim, ClaimContext], ClaimResult]] = {

@@ -165,13 +165,6 @@ FRAMEWORK_REMARK = (
 ENOUGH_REPEATS = 3
 
 
-def introduce_study() -> str:
-    """Return what study it is, who reports it, on what it ran, and what stands for its TensorFlow here."""
-    study = load_study()
-    ran = f"{study.title} ({study.source}), on a {study.gpu} and a {study.cpu}."
-    return f"{ran} {study.remark} {study.caveat}. {FRAMEWORK_REMARK}"
-
-
 def describe_claims(results: Sequence[ClaimResult]) -> str:
     """Return how many claims have which verdict, and who reports them, for the terminal."""
     counted = count_verdicts("claim", [result.verdict for result in results])
@@ -192,7 +185,9 @@ def _write_claims_page(
     collections: Sequence[Collection], context: ClaimContext, results: Sequence[ClaimResult]
 ) -> Iterator[str]:
     yield "# What was measured about the study's claims\n"
-    yield f"{escape_markdown(introduce_study())}\n"
+    study = context.study
+    ran = f"{study.title} ({study.source}), on a {study.gpu} and a {study.cpu}."
+    yield f"{escape_markdown(f'{ran} {study.remark} {study.caveat}. {FRAMEWORK_REMARK}')}\n"
     yield f"{CLAIM_READING}\n"
     rows = context.rows
     measured = rows[rows["num_ok"] > 0]

@@ -14,6 +14,7 @@ from bench.measure.roofline import CACHE_TRANSFERS
 from bench.models.flops import count_step_cost
 from bench.registry import FRAMEWORKS, MODELS
 from collector.audit.table import (
+    HALF_RATE,
     PEAK_PRECISIONS,
     AuditTable,
     KnownGpu,
@@ -24,7 +25,7 @@ from collector.audit.table import (
     find_device,
 )
 from collector.labels import FRAMEWORK_NAMES
-from collector.results.frames import Row, list_rows, select_alone
+from collector.results.frames import list_rows, select_alone
 from collector.units import (
     GFLOP,
     MILLISECOND,
@@ -254,7 +255,7 @@ def _explain(kindest: Rate) -> str:
             "in TF32, which frameworks use for float32 convolutions on such a GPU unless told otherwise, it would be "
             "possible"
         )
-    if row.precision in ("fp16", "amp") and isinstance(device, KnownGpu) and device.is_half_rate:
+    if row.precision in ("fp16", "amp") and isinstance(device, KnownGpu) and HALF_RATE.search(device.name):
         parts.append("with accumulation in float16 the tensor cores of such a card are twice as fast as this peak")
     return "; ".join(parts)
 
@@ -344,12 +345,9 @@ def _find_cells(row: TableRow, device: StatedDevice, summary: pd.DataFrame) -> p
     ]
     if row.framework is not None:
         found = found[found["framework"] == _find_framework(row.framework)]
-    return found[[_is_on_device(cell, device) for cell in list_rows(found)]]
-
-
-def _is_on_device(cell: Row, device: StatedDevice) -> bool:
-    name = cell["gpu_name"] if cell["device"] == "gpu" else cell["cpu_model"]
-    return not pd.isna(name) and device.is_measured(cell["device"], name, cell["num_threads"])
+    names = found["gpu_name"].where(found["device"] == "gpu", found["cpu_model"])
+    kinds = zip(found["device"], names, found["num_threads"], strict=True)
+    return found[[not pd.isna(name) and device.is_measured(kind, name, number) for kind, name, number in kinds]]
 
 
 def _describe_cells(cells: pd.DataFrame) -> str:
@@ -367,7 +365,7 @@ CONTRADICTION = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class AuditedRow:
     """A row with its verdicts."""
 
@@ -450,18 +448,11 @@ def audit_table(table: AuditTable, summary: pd.DataFrame | None = None) -> tuple
 
     Raises UnknownDeviceError for a row whose device neither the table nor `bench.measure.roofline` knows.
     """
-    return tuple(_audit_row(number, row, find_device(table, row), summary) for number, row in enumerate(table.rows, 1))
-
-
-def _audit_row(number: int, row: TableRow, device: StatedDevice, summary: pd.DataFrame | None) -> AuditedRow:
-    rates = list_rates(row, device)
-    kindest = min(rates, key=lambda rate: rate.severity)
-    return AuditedRow(
-        number=number,
-        row=row,
-        device=device,
-        rates=rates,
-        kindest=kindest,
-        arithmetic=_judge_by_arithmetic(kindest),
-        measured=_judge_by_measurement(row, device, summary),
-    )
+    audited = []
+    for number, row in enumerate(table.rows, 1):
+        device = find_device(table, row)
+        rates = list_rates(row, device)
+        kindest = min(rates, key=lambda rate: rate.severity)
+        judged = _judge_by_arithmetic(kindest), _judge_by_measurement(row, device, summary)
+        audited.append(AuditedRow(number, row, device, rates, kindest, *judged))
+    return tuple(audited)

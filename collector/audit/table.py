@@ -100,11 +100,6 @@ class KnownGpu(StatedDevice):
     names: tuple[str, ...]
     """Those that NVML reports for it."""
 
-    @property
-    def is_half_rate(self) -> bool:
-        """Whether its fp16 peak is half of what accumulation in float16 would give."""
-        return "GeForce" in self.name or self.name in HALF_RATE_NAMES
-
     def is_measured(self, device: Device, name: str, num_threads: int | None) -> bool:
         return device == "gpu" and name in self.names
 
@@ -280,9 +275,9 @@ INT8_TOPS = {
 # 1080 Ti rated at 1582 MHz was seen at 1845, 1.17 times as much (Tom's Hardware, KFA2 GTX 1080 Ti EXOC, 25 June 2017).
 # The peaks of other cards are for their highest clock, or for one that tensor cores cannot pass for long at full power.
 BOOST_HEADROOM = 1.2
-# Cards beside GeForce whose tensor cores are twice as fast where they accumulate in float16: see
+# Words in the names of cards whose fp16 peak is half of what accumulation in float16 would give: see
 # `bench.measure.roofline`.
-HALF_RATE_NAMES = ("NVIDIA A10G", "NVIDIA L40")
+HALF_RATE = re.compile("GeForce|^NVIDIA (A10G|L40)$")
 # Names in use that hold other words than NVML's.
 ALIASES = {"h100 sxm": "NVIDIA H100 80GB HBM3", "h100 sxm5": "NVIDIA H100 80GB HBM3", "h200 sxm": "NVIDIA H200"}
 

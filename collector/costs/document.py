@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from bench.schema import Document
@@ -12,8 +13,9 @@ from collector.prices.table import PriceRow
 from collector.results.frames import Row, make_frame
 from collector.tables.table import CELL, Column, Table, interval_column, make_table, number_column, text_column
 from collector.tables.table import write_markdown as write_tables
-from collector.units import JOULE, Unit, count_things, format_significant
+from collector.units import HOUR, JOULE, Unit, count_things, format_significant
 
+THOUSAND = 1000
 Verdict = Literal["cpu", "gpu", "undecided", "not priced"]
 Rule = Literal["deadline", "budget"]
 
@@ -152,9 +154,6 @@ def describe_place(cell: CellCost, offer: OfferCost) -> str:
     return offer.place if is_whole else f"{cell.num_gpus}/{offer.row.gpus_per_machine} of {offer.place}"
 
 
-SECONDS_PER_HOUR = 3600.0
-
-
 class Option(NamedTuple):
     """A cell on a machine."""
 
@@ -173,7 +172,7 @@ class Option(NamedTuple):
         return self.offer.cost_of_job
 
     def describe(self, currency: str) -> str:
-        hours = format_figure(self.seconds.scale(1 / SECONDS_PER_HOUR))
+        hours = format_figure(self.seconds.scale(1 / HOUR.size))
         place = describe_place(self.cell, self.offer)
         return f"{place} with {self.cell.label}: {hours} h, {format_figure(self.cost)} {currency}"
 
@@ -184,14 +183,9 @@ def choose(work: str, cells: Sequence[CellCost], rule: Rule, bound: float, curre
     The upper end of the interval has to meet the bound. Options of which that is not known are named, not chosen.
     """
 
-    def rank_cost(option: Option) -> tuple[float, float]:
-        return option.cost.value, option.seconds.value
-
-    def rank_time(option: Option) -> tuple[float, float]:
-        return option.seconds.value, option.cost.value
-
-    best, other, rank, rank_other = "cheapest", "fastest", rank_cost, rank_time
-    limit = f"within {bound / SECONDS_PER_HOUR:.4g} h"
+    best, other = "cheapest", "fastest"
+    rank, rank_other = attrgetter("cost.value", "seconds.value"), attrgetter("seconds.value", "cost.value")
+    limit = f"within {bound / HOUR.size:.4g} h"
     if rule == "budget":
         best, other, rank, rank_other = other, best, rank_other, rank
         limit = f"for at most {bound:g} {currency}"
@@ -245,13 +239,17 @@ def answer_cpu_or_gpu(work: str, cells: Sequence[CellCost], currency: str) -> Cp
     else:
         cell = min(on_cpu, key=lambda one: one.seconds_per_1000_samples.value) if cpu is None else cpu.cell
         cost = gpu.offer.cost_per_1000_samples
-        break_even = divide_figures(cost, cell.seconds_per_1000_samples).scale(SECONDS_PER_HOUR)
+        break_even = divide_figures(cost, cell.seconds_per_1000_samples).scale(HOUR.size)
         bound = f"below {format_figure(break_even)} {currency} per hour"
         if cpu is None:
             words = f"a node with {cell.hardware} is the cheaper answer where it costs {bound}; it has no price"
         else:
             ratio = divide_figures(cpu.offer.cost_per_1000_samples, cost)
-            verdict, answer = _judge_ratio(ratio)
+            if ratio.low is not None and ratio.high is not None and not ratio.low <= 1 <= ratio.high:
+                verdict = "cpu" if ratio.high < 1 else "gpu"
+            else:
+                verdict = "undecided"
+            answer = {"cpu": "a CPU node is cheaper", "gpu": "a GPU is cheaper"}.get(verdict, verdict)
             words = (
                 f"{answer}: {cpu.offer.place} costs {format_figure(ratio)} times as much as {describe_place(*gpu)}; "
                 f"the CPU node is cheaper {bound}"
@@ -269,12 +267,6 @@ def _name_difference(work: str, cpu: CellCost, gpu: CellCost) -> str:
     return "" if parts[0] == parts[1] else f" ({DEVICE_NAMES['cpu']}: {parts[0]}; {DEVICE_NAMES['gpu']}: {parts[1]})"
 
 
-def _judge_ratio(ratio: Figure) -> tuple[Verdict, str]:
-    if ratio.low is None or ratio.high is None or ratio.low <= 1 <= ratio.high:
-        return "undecided", "undecided"
-    return ("cpu", "a CPU node is cheaper") if ratio.high < 1 else ("gpu", "a GPU is cheaper")
-
-
 def divide_figures(numerator: Figure, denominator: Figure) -> Figure:
     """Return the ratio of two independent amounts with an interval, where both have one.
 
@@ -282,10 +274,9 @@ def divide_figures(numerator: Figure, denominator: Figure) -> Figure:
     Medicine 27, 2008, 1693-1702).
     """
     value = numerator.value / denominator.value
-    ends = (numerator.low, numerator.high, denominator.low, denominator.high)
-    if any(end is None or end <= 0 for end in ends):
+    widths = [math.log(one.high / one.low) / 2 for one in (numerator, denominator) if one.low and one.high]
+    if len(widths) < 2:
         return Figure(value=value)
-    widths = [math.log(one.high / one.low) / 2 for one in (numerator, denominator) if one.low is not None and one.high]
     factor = math.exp(math.hypot(*widths))
     return Figure(value=value, low=value / factor, high=value * factor)
 
@@ -303,7 +294,6 @@ def _list_options(cells: Iterable[CellCost]) -> Iterator[Option]:
 
 GRAM = Unit(label="g", size=1.0)
 KILOGRAM = Unit(label="kg", size=1e3)
-HOUR = Unit(label="h", size=3600.0)
 KILOWATT_HOUR = Unit(label="kWh", size=3.6e6)
 MEAN_REMARK = "A measured energy is the geometric mean of the repeats that count."
 TEXTS = ("label", "run_id", "place", "energy_of")

@@ -11,6 +11,8 @@ import pandas as pd
 from bench.errors import UserError
 from bench.registry import Device
 from collector.costs.document import (
+    KILOWATT_HOUR,
+    THOUSAND,
     CellCost,
     CostDocument,
     Energy,
@@ -36,7 +38,7 @@ from collector.results.collection import Collection
 from collector.results.frames import Row, list_rows
 from collector.results.summary import summarize_cells
 from collector.statistics import Estimate, measure, scale_estimate
-from collector.units import count_things
+from collector.units import HOUR, count_things
 
 MAX_SAMPLES = 10**15
 SAMPLES = re.compile("[0-9]{1,3}(?:,[0-9]{3})+|[0-9_]{1,30}")
@@ -82,14 +84,12 @@ def find_job(text: str, epochs: float = 1.0) -> Job:
     return Job(data_set=text, title=title, num_samples=number, epochs=epochs, source=source)
 
 
-THOUSAND = 1000
 CPU_SOCKETS = "CPU sockets"
 GPU_ENERGY, CPU_ENERGY = "gpu_energy_per_sample_joules", "cpu_energy_per_sample_joules"
 
 
 def make_figure(estimate: Estimate) -> Figure:
-    low, high = estimate.interval or (None, None)
-    return Figure(value=estimate.center, low=low, high=high)
+    return Figure(value=estimate.center, **dict(zip(("low", "high"), estimate.interval or (), strict=False)))
 
 
 def name_hardware(row: Row) -> str:
@@ -143,8 +143,6 @@ def _estimate_energy(row: Row, table: PriceTable, seconds: Figure) -> Energy | N
     )
 
 
-SECONDS_PER_HOUR = 3600.0
-JOULES_PER_KWH = 3.6e6
 WORK_COLUMNS = ("model", "phase", "input_size", "num_classes", "precision", "data_dir")
 """What has to be the same in cells that one may choose from. Batch, framework and mode may differ."""
 REPEAT_COLUMNS = ("cell_id", "environment_id", "machine", "gpu_energy_source", GPU_ENERGY, CPU_ENERGY)
@@ -178,11 +176,7 @@ class CostQuestion:
 
 
 def evaluate_costs(
-    collections: Sequence[Collection],
-    table: PriceTable,
-    question: CostQuestion,
-    *,
-    summary: pd.DataFrame | None = None,
+    collections: Sequence[Collection], table: PriceTable, question: CostQuestion, *, summary: pd.DataFrame | None = None
 ) -> CostDocument:
     """Return what the cells of `collections` with a sound repeat cost.
 
@@ -254,7 +248,23 @@ def _price_cell(row: Row, repeats: Sequence[Row], work: str, table: PriceTable, 
         and question.cloud in (None, found.cloud)
         and question.region in (None, found.region)
     ]
-    offers = [_price_offer(found, num_gpus, seconds, energy, job, table, question) for found in wanted]
+    offers = []
+    for found in wanted:
+        price = found.compute_hourly_price(num_gpus, is_whole=question.counts_whole_machines)
+        cost, carbon, co2 = seconds.scale(price / HOUR.size), table.find_carbon(found.cloud, found.region), None
+        if energy is not None and carbon is not None and carbon.grams_per_kwh > 0:
+            grams = (carbon.pue or 1.0) * carbon.grams_per_kwh / KILOWATT_HOUR.size
+            co2 = energy.joules_per_1000_samples.scale(grams)
+        offers.append(
+            OfferCost(
+                row=found,
+                price_per_hour=price,
+                cost_per_1000_samples=cost,
+                cost_of_job=None if job is None else cost.scale(job),
+                co2_grams_per_1000_samples=co2,
+                co2_grams_of_job=None if job is None or co2 is None else co2.scale(job),
+            )
+        )
     return CellCost(
         run_id=row["run_id"],
         cell_id=row["cell_id"],
@@ -287,31 +297,6 @@ def _find_offers(row: Row, table: PriceTable, question: CostQuestion) -> list[Pr
         return find_gpu_offers(table, name_hardware(row), num_gpus=num_gpus)
     known = find_machine_offers(table, row["instance_types"])  # none for a missing type
     return [one for one in known if one.gpu is None] or find_cpu_offers(table, name_hardware(row))
-
-
-def _price_offer(
-    row: PriceRow,
-    num_gpus: int,
-    seconds: Figure,
-    energy: Energy | None,
-    job: float | None,
-    table: PriceTable,
-    question: CostQuestion,
-) -> OfferCost:
-    price = row.compute_hourly_price(num_gpus, is_whole=question.counts_whole_machines)
-    cost = seconds.scale(price / SECONDS_PER_HOUR)
-    carbon = table.find_carbon(row.cloud, row.region)
-    co2 = None
-    if energy is not None and carbon is not None and carbon.grams_per_kwh > 0:
-        co2 = energy.joules_per_1000_samples.scale((carbon.pue or 1.0) * carbon.grams_per_kwh / JOULES_PER_KWH)
-    return OfferCost(
-        row=row,
-        price_per_hour=price,
-        cost_per_1000_samples=cost,
-        cost_of_job=None if job is None else cost.scale(job),
-        co2_grams_per_1000_samples=co2,
-        co2_grams_of_job=None if job is None or co2 is None else co2.scale(job),
-    )
 
 
 def _explain_missing(row: Row, hardware: str, unwanted: Sequence[PriceRow]) -> str:

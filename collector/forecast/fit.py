@@ -246,10 +246,7 @@ def measure_growth(observations: pd.DataFrame, level: float) -> Growth:
     Zeger, Biometrika 73, 1986) with Stata's correction G/(G-1) (n-1)/(n-2) and Student's t for the number of years G
     less 1; it is too narrow for few years.
     """
-    dates, logs = (
-        observations["date"].to_numpy(dtype=float),
-        np.log2(observations["value"].to_numpy(dtype=float)),
-    )
+    dates, logs = (observations["date"].to_numpy(dtype=float), np.log2(observations["value"].to_numpy(dtype=float)))
     years, number = observations["year"].to_numpy(), len(dates)
     centred = dates - dates.mean()
     squares = float(centred @ centred)
@@ -271,7 +268,7 @@ def _make_rate(slope: float, error: float, freedom: int, level: float) -> Rate:
     return Rate(slope, slope - reach, slope + reach)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Forecast:
     """A fitted forecast."""
 
@@ -321,16 +318,9 @@ def fit_forecast(
         raise UserError(f"--level {100 * level:g}: expected a percentage between 0 and 100, as in 95.")
     backtest = replay_origins(series, year - last)
     parts = [_predict_years(name, series, year, backtest, level, max_factor) for name in CANDIDATES]
-    return Forecast(
-        series=series,
-        year=year,
-        level=level,
-        max_factor=max_factor,
-        predictions=pd.concat(parts, ignore_index=True),
-        backtest=backtest,
-        ranking=rank_candidates(backtest, year - last),
-        growth=measure_growth(series.observations, level),
-    )
+    predictions, ranking = pd.concat(parts, ignore_index=True), rank_candidates(backtest, year - last)
+    growth = measure_growth(series.observations, level)
+    return Forecast(series, year, level, max_factor, predictions, backtest, ranking, growth)
 
 
 def _predict_years(
@@ -379,8 +369,7 @@ def _explain_refusal(name: str, year: int, cases: pd.DataFrame, apart: float, ma
     return None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Gap:
+class Gap(NamedTuple):
     """A demand over a supply, by the winners of both backtests: how many devices one model needs."""
 
     supply: Forecast
@@ -408,15 +397,7 @@ def measure_gap(supply: Forecast, demand: Forecast, *, factor: float) -> Gap:
     widths = [math.nan if each is None else each.find_half_width(supply.level) for each in calibrations]
     width = math.nan if calibrations[-1] is None else float(np.nanmax(widths))
     value = factor * _find_winners_value(demand) / _find_winners_value(supply)
-    return Gap(
-        supply=supply,
-        demand=demand,
-        factor=factor,
-        value=value,
-        lower=value / 2**width,
-        upper=value * 2**width,
-        calibration=calibrations[-1],
-    )
+    return Gap(supply, demand, factor, value, value / 2**width, value * 2**width, calibrations[-1])
 
 
 def _find_winners_value(forecast: Forecast) -> float:

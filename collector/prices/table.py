@@ -135,12 +135,8 @@ class PriceTable(Document):
 
 
 def _find_repeated(keys: Sequence[tuple[str, ...]]) -> int | None:
-    seen: set[tuple[str, ...]] = set()
-    for index, key in enumerate(keys):
-        if key in seen:
-            return index
-        seen.add(key)
-    return None
+    firsts = {key: index for index, key in reversed(list(enumerate(keys)))}
+    return next((index for index, key in enumerate(keys) if firsts[key] != index), None)
 
 
 # A slice of a GPU is a device of its own and has no price of its own in a list of machines.

@@ -86,12 +86,6 @@ def cross_out(x: alt.X, y: alt.Y, **offsets: Any) -> alt.Chart:
     return crosses.encode(x=x, y=y)
 
 
-def encode_frameworks(rows: pd.DataFrame) -> alt.Color:
-    """Return the colour of each framework, with a legend of those that occur."""
-    legend = alt.Legend(title=None, orient="top", values=sorted(set(rows["framework"])))
-    return alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=legend)
-
-
 def make_scale(names: list[str], values: Mapping[str, Any]) -> alt.Scale:
     """Return the scale that draws each of `names` as its colour, shape or dashes in `values`, in this order."""
     return alt.Scale(domain=names, range=[values[name] for name in names])
@@ -245,10 +239,12 @@ def plot_roofline(rows: pd.DataFrame) -> alt.LayerChart:
     precisions = [name for name in PRECISION_SHAPES if name in set(points["precision"])]
     shape = alt.Shape("precision:N", legend=legend, scale=make_scale(precisions, PRECISION_SHAPES))
     dash = alt.StrokeDash("precision:N", legend=legend, scale=make_scale(precisions, PRECISION_DASHES))
+    frameworks = alt.Legend(title=None, orient="top", values=sorted(set(points["framework"])))
+    colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=frameworks)
     cells = alt.Chart().mark_point(filled=True, size=70, opacity=0.9, xOffset=SHIFT)
     layers = [
         alt.Chart(roofs).mark_line(color=GREY, strokeWidth=1.5).encode(x=x, y=y, strokeDash=dash, detail="roof:N"),
-        cells.encode(x=x, y=y, color=encode_frameworks(points), shape=shape),
+        cells.encode(x=x, y=y, color=colour, shape=shape),
         cross_out(x, y, xOffset=SHIFT),
         *_name_works(points, max(points["tera"].max(), roofs["tera"].max()), x, y),
     ]

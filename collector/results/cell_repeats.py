@@ -9,9 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from collector.results.frames import (
-    Row,
-)
+from collector.results.frames import Row
 from collector.statistics import Estimate, FloatArray, Measured, compute_geometric_mean
 from collector.units import MILLISECOND, format_interval, format_number
 

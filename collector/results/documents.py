@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean, median
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,13 +22,7 @@ from bench.schema import (
     read_placement,
     read_result,
 )
-from bench.store import (
-    ResultKey,
-    parse_placement_key,
-    parse_result_key,
-    placements_prefix,
-    results_prefix,
-)
+from bench.store import ResultKey, parse_placement_key, parse_result_key, placements_prefix, results_prefix
 from collector.results.frames import (
     ATTEMPTS,
     IDENTITY,
@@ -42,8 +36,7 @@ from collector.results.frames import (
 from collector.results.hosts import identify_environment, identify_hardware, join_ids, name_machine
 
 
-@dataclass(frozen=True, kw_only=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of document: where a run has them, and the row that each becomes."""
 
     table: str
@@ -81,20 +74,8 @@ def _describe_placement(data: bytes, key: ResultKey) -> Row:
     return row
 
 
-RESULT_KIND = Kind(
-    table=ATTEMPTS,
-    find_prefix=results_prefix,
-    parse_key=parse_result_key,
-    describe=_describe_attempt,
-    noun="result",
-)
-PLACEMENT_KIND = Kind(
-    table=PLACEMENTS,
-    find_prefix=placements_prefix,
-    parse_key=parse_placement_key,
-    describe=_describe_placement,
-    noun="placement",
-)
+RESULT_KIND = Kind(ATTEMPTS, results_prefix, parse_result_key, _describe_attempt, "result")
+PLACEMENT_KIND = Kind(PLACEMENTS, placements_prefix, parse_placement_key, _describe_placement, "placement")
 
 NO_REASON = "none"
 """What is said of a GPU whose driver was asked why its clock was lowered, and gave no reason."""
@@ -304,10 +285,7 @@ def sum_sample_rates(result: Result) -> float | None:
 
 
 def _count_steps(samples: Samples) -> Row:
-    return {
-        "num_warmup_steps_taken": len(samples.warmup_step_seconds),
-        "num_steps_taken": len(samples.step_seconds),
-    }
+    return {"num_warmup_steps_taken": len(samples.warmup_step_seconds), "num_steps_taken": len(samples.step_seconds)}
 
 
 def _list_series(samples: Samples) -> Row:

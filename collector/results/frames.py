@@ -13,15 +13,7 @@ import pandas as pd
 import pyarrow as pa
 from pydantic import BaseModel
 
-from bench.schema import (
-    Cell,
-    Memory,
-    Phases,
-    Result,
-    Roofline,
-    hash_text,
-    is_device_shared,
-)
+from bench.schema import Cell, Memory, Phases, Result, Roofline, hash_text, is_device_shared
 from collector.cell_words import describe_neighbour
 
 Row = dict[str, Any]
@@ -397,14 +389,8 @@ def compute_version() -> str:
 SHARING_FIELDS = ("tenants", "sharing", "neighbour")
 """The fields of a cell that say with whom it shared its device, and how; at their defaults it had it to itself."""
 PROTOCOL_FIELDS = (
-    "num_warmup_steps",
-    "max_warmup_seconds",
-    "num_steps",
-    "min_seconds",
-    "sampling_seconds",
-    "pipelined_seconds",
-    "sustain_seconds",
-    "num_profiled_steps",
+    *("num_warmup_steps", "max_warmup_seconds", "num_steps", "min_seconds"),
+    *("sampling_seconds", "pipelined_seconds", "sustain_seconds", "num_profiled_steps"),
 )
 """The fields of a cell that say how long is measured, not what."""
 

@@ -131,26 +131,15 @@ def name_machines(results: pd.DataFrame) -> pd.DataFrame:
     `results`: rows with the columns of Place; of several runs together, where their machines are to be compared.
     """
     numbers = results.groupby(list(Place._fields), dropna=False, observed=True, sort=False).ngroup()
-    places = list_places(results)
+    places = [Place(**row) for row in list_known(results[list(Place._fields)].drop_duplicates())]
     hosts = name_hosts(places)
     named = [(hosts[place], (host := hosts[place]) and name_machine(host, place.gpu_uuid)) for place in places]
     names = pd.DataFrame(named, columns=["host", "machine"], dtype="str").loc[numbers].set_axis(results.index)
     return results.assign(host=names["host"], machine=names["machine"])
 
 
-def list_places(results: pd.DataFrame) -> list[Place]:
-    """Return the places of the rows, each once, in the order in which they first occur."""
-    return [Place(**row) for row in list_known(results[list(Place._fields)].drop_duplicates())]
-
-
 MACHINE_FACTS = (
-    "vendor",
-    "product",
-    "is_virtual",
-    "num_physical_cores",
-    "num_sockets",
-    "num_numa_nodes",
-    "threads_per_core",
+    *("vendor", "product", "is_virtual", "num_physical_cores", "num_sockets", "num_numa_nodes", "threads_per_core"),
     "instruction_sets",
 )
 GPU_FACTS = ("ecc_enabled", "pcie_width", "max_pcie_generation", "max_pcie_width")
@@ -176,7 +165,7 @@ def identify_hardware(environment: Environment) -> str:
 
 def describe_hardware(environment: Environment) -> dict[str, Any]:
     """Return what must be equal for two frameworks to be compared on it."""
-    return {
+    facts: dict[str, Any] = {
         "cpu_model": environment.cpu_model,
         "num_visible_cores": environment.num_visible_cores,
         "cpu_quota_cores": environment.cpu_quota_cores,
@@ -184,22 +173,14 @@ def describe_hardware(environment: Environment) -> dict[str, Any]:
         "cpu_governor": environment.cpu_governor,
         "gpu_name": environment.gpu.name if environment.gpu else None,
         "driver_version": environment.gpu.driver_version if environment.gpu else None,
-        **_list_facts(environment),
     }
-
-
-def _list_facts(environment: Environment) -> dict[str, Any]:
-    """Return what else of machine and GPU can change a time, and is known: older results without it keep their ids.
-
-    Power limits are not in it: a lowered one makes the measurement `throttled`, and some machines move theirs all the
-    time. Nor is the generation of the PCIe link at the moment, which an idle GPU lowers.
-    """
-    facts: dict[str, Any] = {}
-    if environment.machine is not None:
-        facts |= environment.machine.model_dump(include=set(MACHINE_FACTS))
-    if environment.gpu is not None:
-        facts |= environment.gpu.model_dump(include=set(GPU_FACTS))
-    return {name: value for name, value in facts.items() if value not in (None, ())}
+    # What else can change a time, and is known: older results without it keep their ids. Power limits are not in it: a
+    # lowered one makes the measurement `throttled`, and some machines move theirs all the time. Nor is the generation
+    # of the PCIe link at the moment, which an idle GPU lowers.
+    for part, names in ((environment.machine, MACHINE_FACTS), (environment.gpu, GPU_FACTS)):
+        known = {} if part is None else part.model_dump(include=set(names))
+        facts |= {name: value for name, value in known.items() if value not in (None, ())}
+    return facts
 
 
 def describe_environment(environment: Environment) -> dict[str, str]:
@@ -261,7 +242,7 @@ ALL_FRAMEWORKS = "all frameworks"
 MAX_DRIFT = 0.10
 HOST_COLUMNS = ["host", "cpu_model", "precision", "num_threads"]
 PEAK_COLUMNS = [
-    *("host_framework", "cpu_product_flops_per_second", "peak_flops_per_second", "host_theoretical_flops_per_second"),
+    *("host_framework", "cpu_product_flops_per_second", "peak_flops_per_second", "host_theoretical_flops_per_second")
 ]
 UNKNOWN = {"cpu_model": "", "num_threads": 0}
 """What is not known is the same for all results of a host: a missing value equals none."""

@@ -73,12 +73,7 @@ def load_runs(store: Store, run_ids: Sequence[str]) -> list[Collection]:
     return [load_run(store, run_id) for run_id in dict.fromkeys(run_ids)]
 
 
-ENVIRONMENT_FACTS = {
-    "kernel": "kernel",
-    "cpu_quota_cores": "cpu_quota_cores",
-    "revision": "git_revision",
-    "image": "image",
-}
+ENVIRONMENT_FACTS = {name: name for name in ("kernel", "cpu_quota_cores", "image")} | {"revision": "git_revision"}
 """What `join_results` adds of the environments, by column."""
 
 

@@ -16,15 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.schema import InvalidDocumentError
-from bench.store import (
-    MAX_DOCUMENT_BYTES,
-    TABLES_PREFIX,
-    KeyMissing,
-    Store,
-    StoredObject,
-    StoreError,
-    UnreadableObject,
-)
+from bench.store import MAX_DOCUMENT_BYTES, TABLES_PREFIX, KeyMissing, Store, StoredObject, StoreError, UnreadableObject
 from bench.store.documents import index_removed_results, read_raw_removals
 from collector.results.documents import Kind
 from collector.results.frames import ATTEMPTS, Columns, Row, compute_version, make_schema

@@ -50,16 +50,9 @@ MEDIANS = (
     *(name for name, dtype in CONDITION_COLUMNS.items() if dtype == "float64" and name not in (*LARGEST, *RATES)),
 )
 INTERVAL_COLUMNS = {
-    "center_step_seconds": "float64",
-    "interval_low_seconds": "float64",
-    "interval_high_seconds": "float64",
-    "log_standard_error": "float64",
-    "degrees_of_freedom": "float64",
-    "num_machines": "int64",
-    "machines": "str",
-    "hostnames": "str",
-    "instance_types": "str",
-    "machine_step_seconds": "str",
+    **dict.fromkeys(("center_step_seconds", "interval_low_seconds", "interval_high_seconds"), "float64"),
+    **{"log_standard_error": "float64", "degrees_of_freedom": "float64", "num_machines": "int64"},
+    **dict.fromkeys(("machines", "hostnames", "instance_types", "machine_step_seconds"), "str"),
 }
 """`center_step_seconds`: the geometric mean of the repeats' `center_step_seconds`, or of the machines' where
 there are several.
@@ -98,14 +91,8 @@ SUMMARY_COLUMNS: Columns = {
 TAKEN = tuple(name for name in (*ENVIRONMENT_COLUMNS, *CONDITION_COLUMNS) if name not in (*RATES, *MEDIANS, *LARGEST))
 # Of a cell without an ok repeat, these are zero.
 COUNTS = (
-    "num_environments",
-    "num_ok",
-    "num_valid",
-    "num_sound",
-    "num_counted",
-    "num_steady",
-    "num_steps_taken",
-    "num_machines",
+    *("num_environments", "num_ok", "num_valid", "num_sound", "num_counted"),
+    *("num_steady", "num_steps_taken", "num_machines"),
 )
 INVALID_COLUMNS = ("cell_id", *CELL_COLUMNS, "repeat", "verdict", "verdict_reasons", "counts")
 FAILURE_COLUMNS = (
@@ -117,14 +104,7 @@ ESTIMATED = (
     *QUANTILES,
     *("least_repeat_seconds", "most_repeat_seconds", "disagreement", "machine_deviations", "unchecked", "notes"),
 )
-NOTED = (
-    *COUNTS,
-    "environment_id",
-    "gpu_sm_clock_spread",
-    "unchecked",
-    "notes",
-    "disagreement",
-)
+NOTED = (*COUNTS, "environment_id", "gpu_sm_clock_spread", "unchecked", "notes", "disagreement")
 
 
 def summarize_cells(collection: Collection) -> pd.DataFrame:
@@ -303,11 +283,7 @@ MIN_DIFFERENCE = 0.05
 """By how much a machine has to differ to be named: as for clocks, above which repeats were measured on what is in
 effect another device (collector.results.summary). That it is no noise is for the p-value to say."""
 CALIBRATIONS: Mapping[str, tuple[str, Sequence[str], str]] = {
-    "product_factor": (
-        "product_flops_per_second",
-        ("framework", "precision", "environment_id"),
-        "multiplies matrices",
-    ),
+    "product_factor": ("product_flops_per_second", ("framework", "precision", "environment_id"), "multiplies matrices"),
     "copy_factor": ("copy_bytes_per_second", ("hardware_id", "copy_bytes"), "copies memory"),
 }
 """By the column of the factor: the rate, what has to be alike for two rates to be compared, which includes the type of

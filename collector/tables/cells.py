@@ -9,14 +9,7 @@ from bench.schema import Phase
 from collector.analysis import Analysis
 from collector.labels import add_labels
 from collector.results.cell_repeats import NO
-from collector.results.frames import (
-    CELL_COLUMNS,
-    Row,
-    describe_cell,
-    find_shared,
-    list_rows,
-    make_frame,
-)
+from collector.results.frames import CELL_COLUMNS, Row, describe_cell, find_shared, list_rows, make_frame
 from collector.results.summary import average_energies, list_failures, list_invalid, list_skipped
 from collector.tables.environments import NOT_RECORDED
 from collector.tables.table import (

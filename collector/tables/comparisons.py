@@ -27,7 +27,7 @@ from collector.comparisons import (
     Comparison,
     estimate_pair,
 )
-from collector.costs.document import OfferCost, describe_place
+from collector.costs.document import THOUSAND, OfferCost, describe_place
 from collector.labels import label_hardware, label_shared
 from collector.ratio_words import (
     NO_DIFFERENCE,
@@ -46,7 +46,7 @@ from collector.tables.table import (
     CELL,
     Column,
     Table,
-    format_column,
+    find_common_text,
     interval_column,
     make_table,
     number_column,
@@ -54,6 +54,7 @@ from collector.tables.table import (
     text_column,
 )
 from collector.units import (
+    HOUR,
     JOULE,
     MILLISECOND,
     NOT_THERE,
@@ -93,13 +94,17 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table:
     pairs = analysis.comparisons[comparison.name]
     rows = pairs[pairs["decision"] != "left out"]
     hardware = _hardware_columns(comparison)
-    constants = {column.title: text for column in hardware if (text := _name_constant(column, rows))}
+    is_scaling = comparison.measure == "efficiency"
+    verdict = replace(text_column("verdict", "verdict"), is_finding=True)
+    own = interval_column(INTERVAL_TITLE, "ratio_low", "ratio_high", PERCENT)
+    interval = Column(title=INTERVAL_TITLE, sources=("interval",), format=str, align="right")
+    constants = {column.title: text for column in hardware if (text := find_common_text(column, rows))}
     columns = [
         text_column("workload", "workload"),
         Column(title="sides", sources=("subject", "reference"), format="{} / {}".format),
         number_column("first", "center_step_seconds_subject", MILLISECOND, num_digits=NUM_TIME_DIGITS),
         number_column("second", "center_step_seconds_reference", MILLISECOND, num_digits=NUM_TIME_DIGITS),
-        *_ratio_columns(comparison),
+        *((number_column("efficiency", "ratio", PERCENT), own, verdict) if is_scaling else (verdict, interval)),
         *(column for column in hardware if column.title not in constants),
         text_column("note", "note", is_optional=True),
     ]
@@ -112,16 +117,6 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table:
     verdicts = [_describe_verdict(row, comparison) for row in listed]
     shown = rows.assign(workload=label_shared(rows), interval=intervals, verdict=verdicts)
     return make_table(CAPTIONS[comparison.name], columns, shown, remark=" ".join(filter(None, remarks)))
-
-
-def _ratio_columns(comparison: Comparison) -> list[Column]:
-    """Return what is said of a ratio: which side takes longer, with the interval by which that is judged."""
-    verdict = replace(text_column("verdict", "verdict"), is_finding=True)
-    if comparison.measure == "efficiency":
-        own = interval_column(INTERVAL_TITLE, "ratio_low", "ratio_high", PERCENT)
-        return [number_column("efficiency", "ratio", PERCENT), own, verdict]
-    interval = Column(title=INTERVAL_TITLE, sources=("interval",), format=str, align="right")
-    return [verdict, interval]
 
 
 VERDICT_WORDS = {
@@ -177,12 +172,6 @@ def _hardware_columns(comparison: Comparison) -> list[Column]:
     sources = (f"cpu_model_{side}", f"num_threads_{side}", f"gpu_name_{side}")
     gpu = [] if comparison.same_hardware else [text_column("GPU", "gpu_name_subject")]
     return [text_column("Measured on", "scope"), *gpu, Column(title=title, sources=sources, format=_describe_device)]
-
-
-def _name_constant(column: Column, rows: pd.DataFrame) -> str | None:
-    """Return what `column` says in every row, to be said once above the table; None where they differ."""
-    texts = set(format_column(column, rows))
-    return texts.pop() if len(texts) == 1 else None
 
 
 def _describe_device(cpu_model: str, num_threads: int, gpu_name: str) -> str:
@@ -341,7 +330,6 @@ WORK_COLUMNS = (
 PRICED_WORK_COLUMNS = ("model", "phase", "input_size", "num_classes", "data_dir")
 """What is equal in cells of one work, of which the cheapest is said: a smaller picture is no cheaper program."""
 SEVERAL_MACHINES = "several"
-THOUSAND, SECONDS_PER_HOUR = 1000.0, 3600.0
 LEAST_TOLD = 3
 """Repeats below which a difference of 5 % is hardly ever found (docs/statistics.md)."""
 Key = tuple[str, str]
@@ -427,7 +415,7 @@ def list_cheapest(analysis: Analysis) -> list[Cheapest]:
     works: defaultdict[tuple[str, ...], list[Priced]] = defaultdict(list)
     for row in list_rows(_select_sound(analysis.summary)):
         if cell := known.get((row["cell_id"], row["label"])):
-            hours, offer = THOUSAND / row["batch_size"] / SECONDS_PER_HOUR, cell.offers[0]
+            hours, offer = THOUSAND / row["batch_size"] / HOUR.size, cell.offers[0]
             cost = scale_estimate(read_estimate(row), hours * offer.price_per_hour)
             work = tuple("" if pd.isna(row[name]) else str(row[name]) for name in PRICED_WORK_COLUMNS)
             works[work].append(Priced(row=row, cost=cost, offer=offer, place=describe_place(cell, offer)))

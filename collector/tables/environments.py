@@ -7,15 +7,10 @@ from collector.analysis import Analysis
 from collector.labels import FRAMEWORK_NAMES, PHASE_NAMES
 from collector.ratio_words import NO_DIFFERENCE, UNDECIDED, judge_rows
 from collector.results.collection import Collection
-from collector.results.frames import Columns, Row, list_rows, make_frame
+from collector.results.frames import Columns, list_rows, make_frame
 from collector.results.hosts import describe_environment
-from collector.results.summary import (
-    compare_calibrations,
-    compare_machines,
-    describe_deviations,
-    select_sound,
-)
-from collector.statistics import Estimate
+from collector.results.summary import compare_calibrations, compare_machines, describe_deviations, select_sound
+from collector.sharing import spread
 from collector.tables.table import Table, count_column, interval_column, make_table, number_column, text_column
 from collector.units import (
     CELSIUS,
@@ -150,13 +145,10 @@ def make_machines_table(analysis: Analysis) -> Table:
         text_column("verdict", "words", is_optional=True),
     ]
     shown = rows.assign(words=rows["decision"].replace(UNDECIDED, NO_DIFFERENCE))
-    return make_table("Machines, and how they differ", columns, shown, remark=_remark(rows))
-
-
-def _remark(rows: pd.DataFrame) -> str:
-    deviations = rows["deviation"].dropna()
-    named = f"By its calibration, against the others of its type: {'; '.join(deviations)}." if len(deviations) else ""
-    return " ".join(filter(None, [EXPLANATION, _name_different(rows), named]))
+    deviations = "; ".join(rows["deviation"].dropna())
+    named = deviations and f"By its calibration, against the others of its type: {deviations}."
+    remark = " ".join(filter(None, [EXPLANATION, _name_different(rows), named]))
+    return make_table("Machines, and how they differ", columns, shown, remark=remark)
 
 
 def _name_different(rows: pd.DataFrame) -> str:
@@ -207,20 +199,13 @@ def tabulate_machines(results: pd.DataFrame) -> pd.DataFrame:
     ]
     rows = [
         row
-        | _describe_factor(times.get(row["machine"]))
+        | spread("time_factor", factor := times.get(row["machine"]))
+        | ({"estimate": factor} if factor and factor.interval else {})
         | {name: found[row["machine"]].center for name, found in factors.items() if row["machine"] in found}
         | {"deviation": deviations.get(row["machine"])}
         for row in list_rows(pd.concat(parts, axis="columns").reset_index())
     ]
     return make_frame(judge_rows(rows, "slower", "faster"), MACHINE_TABLE_COLUMNS)
-
-
-def _describe_factor(factor: Estimate | None) -> Row:
-    if factor is None:
-        return {}
-    low, high = factor.interval or (None, None)
-    row = {"time_factor": factor.center, "time_factor_low": low, "time_factor_high": high}
-    return row | ({"estimate": factor} if factor.interval else {})
 
 
 NOT_RECORDED = "not recorded"

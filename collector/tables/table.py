@@ -69,9 +69,6 @@ class Table:
     def headings(self) -> list[str]:
         return [column.heading for column in self.columns]
 
-    def drop_column(self, column: Column) -> "Table":
-        return replace(self, columns=tuple(kept for kept in self.columns if kept is not column))
-
     def lift_alike(self) -> "Table":
         """Return the table without the columns whose texts are all the same: `alike` says them once.
 
@@ -239,7 +236,7 @@ def _print_columns(console: Console, table: Table) -> None:
     dispensable = [column for column in table.columns if column.priority < ESSENTIAL]
     for column in sorted(dispensable, key=lambda column: column.priority):
         if _measure_width(console, table) > console.width:
-            table = table.drop_column(column)
+            table = replace(table, columns=tuple(kept for kept in table.columns if kept is not column))
     console.print(_render(table))
 
 

@@ -18,6 +18,7 @@ from scipy import special
 from collector.comparisons import ACROSS, describe_scope, name_sides
 from collector.labels import DEVICE_NAMES
 from collector.results.cell_repeats import count_values
+from collector.sharing import spread
 from collector.statistics import (
     CONFIDENCE,
     POWER,
@@ -188,7 +189,7 @@ def compare_pairs(
             described["reasons"] = [advise(tests[index], len(families[0]))]
     cells = [_describe_pair(pair, judged.get(index)) for index, pair in enumerate(pairs)]
     together = [
-        GroupComparison(label=label, num_cells=number, **described | _describe_ratio(test.ratio))
+        GroupComparison(label=label, num_cells=number, **described | spread("ratio", test.ratio))
         for (label, number, test), described in zip(groups, found[len(tests) :], strict=True)
     ]
     return cells, together, _describe_noise([pairs[index] for index in tests], noises)
@@ -294,7 +295,7 @@ def _describe_pair(pair: CellPair, found: dict[str, Any] | None) -> CellComparis
     fields: dict[str, Any] = {}
     if not pair.problems:
         values = {f"value_{name}": side.measured.estimate.center for name, side in (("a", pair.a), ("b", pair.b))}
-        fields = _describe_ratio(pair.ratio) | values | {"scope": describe_scope(pair.b.row, pair.a.row)}
+        fields = spread("ratio", pair.ratio) | values | {"scope": describe_scope(pair.b.row, pair.a.row)}
     if found is None:
         is_failure = pair.b.is_broken and pair.a.counted
         verdict = "undecided" if not pair.problems else "fails" if is_failure else "not comparable"
@@ -320,11 +321,6 @@ def _describe_pair(pair: CellPair, found: dict[str, Any] | None) -> CellComparis
 def _describe_verdict(test: RatioTest, judged: Judged) -> dict[str, Any]:
     floor = math.expm1(test.log_floor) if test.log_floor else None
     return judged._asdict() | {"verdict": VERDICTS.get(judged.verdict, judged.verdict), "floor": floor}
-
-
-def _describe_ratio(ratio: Estimate) -> dict[str, Any]:
-    low, high = ratio.interval or (None, None)
-    return {"ratio": ratio.center, "ratio_low": low, "ratio_high": high}
 
 
 def _list_notes(pair: CellPair) -> list[str]:

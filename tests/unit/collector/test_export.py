@@ -7,10 +7,7 @@ import pandas as pd
 import pytest
 
 from collector.export import write_collection, write_csv
-from factories import (
-    make_failed_result,
-    make_result,
-)
+from factories import make_failed_result, make_result
 from measured_runs import collect_results
 
 

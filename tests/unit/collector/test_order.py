@@ -2,13 +2,14 @@
 
 from itertools import permutations
 
+import pandas as pd
 import pytest
 
 from bench.schema import Cell, LeftOutCell
 from bench.store import Store
 from collector.analysis import Analysis, analyze_run
 from collector.grid import make_grid
-from collector.labels import list_in_order
+from collector.labels import rank
 from collector.results.load import load_run
 from collector.tables.cells import make_training_table
 from factories import make_cell, make_run, put_documents
@@ -64,7 +65,7 @@ def test_the_tables_the_plan_and_the_overview_have_one_order(
 
 def test_programs_have_the_order_of_the_tool_and_models_that_of_the_plan() -> None:
     for modes in permutations(["compiled", "graph", "eager"]):
-        assert list_in_order("mode", modes) == ["eager", "graph", "compiled"]
-    assert list_in_order("model", ["vgg16", "conv6", "vgg16"]) == ["vgg16", "conv6"]
-    assert list_in_order("num_classes", [1000, float("nan"), 10])[:2] == [10, 1000]
-    assert list_in_order("phase", ["infer", "train"]) == ["train", "infer"]
+        places = rank("mode", pd.Series(modes))
+        assert sorted(modes, key=dict(zip(modes, places, strict=True)).__getitem__) == ["eager", "graph", "compiled"]
+    assert rank("model", pd.Series(["vgg16", "conv6", "vgg16"])).tolist() == [0, 1, 0]
+    assert rank("num_classes", pd.Series([1000, None, 10])).tolist() == [1, 2, 0]

@@ -7,10 +7,7 @@ import pytest
 from scipy import stats
 
 from access_scenarios import make_choice, make_group
-from collector.access.outcomes import (
-    Ratio,
-    estimate_percentile,
-)
+from collector.access.outcomes import Ratio, estimate_percentile
 from collector.access.simulation import add_working_time
 
 

@@ -11,7 +11,7 @@ def test_the_calculation_stands_in_one_line() -> None:
         make_row(device="T4", model="resnet50", flops_per_sample=None, batch_size=64, seconds=None, milliseconds=152.73)
     )
     assert audited.lines == [
-        "64 images x 8.18 GFLOP / 152.73 ms = 3.43 TFLOP/s, 42.3 % of the 8.10 TFLOP/s of the Tesla T4 at fp32",
+        "64 images x 8.18 GFLOP / 152.73 ms = 3.43 TFLOP/s, 42.3 % of the 8.10 TFLOP/s of the Tesla T4 at fp32"
     ]
 
 

@@ -164,12 +164,7 @@ CASES: Sequence[tuple[str, Callable[[], list[Result]], str, str]] = [
     # 246x in the middle, and ends that no band of 10 % holds.
     ("speedup-conv6", lambda: make_devices((20.0, 24.6, 30.0), 0.1), "not decided", "too wide to decide"),
     # Measured goes before implausible arithmetic.
-    (
-        "speedup-vgg16",
-        lambda: make_devices(116.0, 1.0, **VGG16),
-        "reproduced",
-        "inside the band",
-    ),
+    ("speedup-vgg16", lambda: make_devices(116.0, 1.0, **VGG16), "reproduced", "inside the band"),
     ("speedup-conv6", on_host(num_threads=4), "not tested here", OTHER_HARDWARE),
     ("speedup-conv6", on_host(cpu_model="AMD EPYC 7B12"), "not tested here", OTHER_HARDWARE),
     ("speedup-conv6", with_fields(batch_size=8), "not tested here", OTHER_WORK),

@@ -7,15 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from collector.batches import (
-    CARDS,
-    DRIVER_BYTES,
-    MemoryLine,
-    describe_key,
-    describe_line,
-    fit_line,
-    fit_lines,
-)
+from collector.batches import CARDS, DRIVER_BYTES, MemoryLine, describe_key, describe_line, fit_line, fit_lines
 
 MIB = 2**20
 KEY = {

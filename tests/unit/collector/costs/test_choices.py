@@ -4,14 +4,7 @@ from typing import Any
 
 import pytest
 
-from collector.costs.document import (
-    CellCost,
-    Figure,
-    OfferCost,
-    Rule,
-    answer_cpu_or_gpu,
-    choose,
-)
+from collector.costs.document import CellCost, Figure, OfferCost, Rule, answer_cpu_or_gpu, choose
 from price_tables import make_price
 
 HOUR = 3600.0

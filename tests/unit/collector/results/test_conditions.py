@@ -6,11 +6,7 @@ import pytest
 
 from bench.schema import ForeignProcess
 from collector.results.documents import describe_result
-from factories import (
-    make_cell,
-    make_gpu_use,
-    make_result,
-)
+from factories import make_cell, make_gpu_use, make_result
 
 GPU_CELL = make_cell(device="gpu", num_gpus=2, batch_size=64)
 

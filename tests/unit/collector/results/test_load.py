@@ -15,15 +15,7 @@ from collector.facts import state_outcome, state_resumption
 from collector.results.collection import Collection
 from collector.results.load import load_run
 from collector.results.summary import summarize_cells
-from factories import (
-    RUN_ID,
-    START,
-    make_cell,
-    make_result,
-    make_run,
-    make_validity,
-    put_documents,
-)
+from factories import RUN_ID, START, make_cell, make_result, make_run, make_validity, put_documents
 from measured_runs import put_and_load
 
 

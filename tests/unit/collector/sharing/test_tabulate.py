@@ -10,14 +10,7 @@ import pytest
 from bench.schema import Cell, Result
 from collector.results.frames import Row, list_rows
 from collector.sharing import SHARING_COLUMNS, tabulate_sharing
-from factories import (
-    make_environment,
-    make_failed_result,
-    make_gpu,
-    make_gpu_use,
-    make_result,
-    make_validity,
-)
+from factories import make_environment, make_failed_result, make_gpu, make_gpu_use, make_result, make_validity
 from measured_runs import Collect, make_repeats
 from shared_runs import TRAINING, make_fallen_result, make_gpu_cell, make_tenants_result
 

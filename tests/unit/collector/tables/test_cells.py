@@ -115,12 +115,7 @@ CASES: Sequence[tuple[str, MakeTable, Callable[[], list[Result]], Mapping[str, s
     ("below half it waits", make_kernel_time_table, lambda: profile(0.49), {"note": "launch-bound"}),
     ("at half it does not", make_kernel_time_table, lambda: profile(0.5), {"note": None}),
     ("profiled at lower clocks", make_kernel_time_table, lambda: profile(1.02), {"note": None}),
-    (
-        "waits for data",
-        make_kernel_time_table,
-        lambda: profile(0.2, "/data"),
-        {"note": "waits for launches or data"},
-    ),
+    ("waits for data", make_kernel_time_table, lambda: profile(0.2, "/data"), {"note": "waits for launches or data"}),
     ("speed that settled", make_sustained_table, lambda: sustain(*SETTLING, flat_after_seconds=10.0), SETTLED),
     (
         "speed that did not",
@@ -142,10 +137,7 @@ CASES: Sequence[tuple[str, MakeTable, Callable[[], list[Result]], Mapping[str, s
     ("make_table", "make_results", "texts"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
 def test_a_table_says_what_was_measured(
-    collect: Collect,
-    make_table: MakeTable,
-    make_results: Callable[[], list[Result]],
-    texts: Mapping[str, str | None],
+    collect: Collect, make_table: MakeTable, make_results: Callable[[], list[Result]], texts: Mapping[str, str | None]
 ) -> None:
     table = make_table(analyze_run(collect(*make_results(), repeats=1)))
     row = dict(zip(table.headings, table.format_rows()[0], strict=True))

@@ -2,10 +2,7 @@
 
 from collector.analysis import analyze_run
 from collector.results.hosts import describe_environment
-from collector.tables.environments import (
-    make_environments_table,
-    make_shared_environment_table,
-)
+from collector.tables.environments import make_environments_table, make_shared_environment_table
 from factories import make_cell, make_environment, make_gpu, make_machine
 from measured_runs import Collect, make_repeats
 

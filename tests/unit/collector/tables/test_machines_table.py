@@ -15,15 +15,7 @@ from collector.results.frames import list_rows
 from collector.results.load import load_run
 from collector.results.summary import summarize_cells
 from collector.tables.environments import make_machines_table, tabulate_machines
-from factories import (
-    make_cell,
-    make_environment,
-    make_gpu,
-    make_host_figures,
-    make_placement,
-    make_result,
-    make_run,
-)
+from factories import make_cell, make_environment, make_gpu, make_host_figures, make_placement, make_result, make_run
 from factories import put_documents as put_all
 
 PYTORCH, TENSORFLOW = make_cell(), make_cell(framework="tensorflow")

@@ -2,11 +2,7 @@
 
 from collector.analysis import analyze_run
 from collector.tables.cells import make_training_table
-from collector.tables.comparisons import (
-    make_shared_device_table,
-    make_tenant_latency_table,
-    make_tenant_speed_table,
-)
+from collector.tables.comparisons import make_shared_device_table, make_tenant_latency_table, make_tenant_speed_table
 from collector.tables.table import Table
 from measured_runs import Collect, make_repeats
 from shared_runs import make_gpu_cell, make_tenants_result

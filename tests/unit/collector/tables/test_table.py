@@ -5,15 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from collector.tables.table import (
-    Column,
-    Table,
-    count_column,
-    interval_column,
-    make_table,
-    number_column,
-    text_column,
-)
+from collector.tables.table import Column, Table, count_column, interval_column, make_table, number_column, text_column
 from collector.units import MILLISECOND, RATIO, THROUGHPUT, WATT
 
 ROWS = pd.DataFrame(

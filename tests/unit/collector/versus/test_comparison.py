@@ -10,14 +10,7 @@ from bench.store import Store
 from collector.results.load import load_run
 from collector.versus.sides import MAX_RUNS, load_related_runs
 from collector.versus.words import make_cell_table
-from factories import (
-    make_cell,
-    make_environment,
-    make_failed_result,
-    make_memory,
-    make_result,
-    make_validity,
-)
+from factories import make_cell, make_environment, make_failed_result, make_memory, make_result, make_validity
 from two_runs import EVEN, INFER, TRAIN, compare_runs, find_cell, put_run, scale
 
 
@@ -119,10 +112,7 @@ def test_invalid_repeats_are_compared_on_request(tmp_path: Path) -> None:
     put_run(tmp_path, "a", {TRAIN: EVEN})
     put_run(tmp_path, "b", {TRAIN: scale(EVEN, 2)}, validity=make_validity("contaminated"))
     document = compare_runs(tmp_path, include_invalid=True)
-    assert (document.cells[0].verdict, document.cells[0].notes) == (
-        "worse",
-        ("B: 3 contaminated",),
-    )
+    assert (document.cells[0].verdict, document.cells[0].notes) == ("worse", ("B: 3 contaminated",))
 
 
 def test_undecided_cells_are_counted_and_fail_on_request(tmp_path: Path) -> None:

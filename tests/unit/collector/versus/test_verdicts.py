@@ -96,9 +96,7 @@ def test_many_ratios_are_adjusted_for_their_number() -> None:
 
 
 COMPONENTS = st.builds(
-    Component,
-    log_variance=st.floats(-14, -3).map(math.exp),
-    degrees_of_freedom=st.none() | st.floats(1, 30),
+    Component, log_variance=st.floats(-14, -3).map(math.exp), degrees_of_freedom=st.none() | st.floats(1, 30)
 )
 TESTS = st.builds(
     make_test,
