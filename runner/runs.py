@@ -2,7 +2,7 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -348,9 +348,13 @@ def describe_plan(run: Run, missing: Sequence[Repeat], report: Callable[[str], N
     planned = f"{len(run.cells)} cells, {run.num_repeats} repeats in all"
     done = run.num_repeats - len(missing)
     report(f"plan: {planned}; {done} there, {len(missing)} to measure")
-    for reason in sorted({cell.reason for cell in run.left_out}):
-        number = sum(cell.reason == reason for cell in run.left_out)
-        report(f"left out: {number} cells: {reason}")
+    for line in describe_left_out(run):
+        report(line)
+
+
+def describe_left_out(run: Run) -> list[str]:
+    numbers = Counter(cell.reason for cell in run.left_out)
+    return [f"left out: {number} cells: {reason}" for reason, number in sorted(numbers.items())]
 
 
 def is_same_place(run: Run, plan: Run) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.options import CONSOLE, NamespaceOption
+from runner.commands.options import CONSOLE, NamespaceOption, parse_duration, refuse_given
 
 if TYPE_CHECKING:
     from runner.retention import RunPlan
@@ -25,6 +25,7 @@ JobsContextOption = Annotated[
 
 
 def clean(
+    context: typer.Context,
     run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run whose Jobs are deleted.")] = "",
     on: JobsContextOption = None,
     namespace: NamespaceOption = None,
@@ -46,22 +47,15 @@ def clean(
 ) -> None:
     """Delete the Jobs of a finished run (RUN_ID --on), or raw results whose rows the data set has (--store)."""
     if run_id or on:
-        options = {"--raw-older-than": raw_older_than, "--delete": delete}
-        _check_absent(options, "is for stores; leave RUN_ID and --on out")
+        refuse_given(context, ("raw_older_than", "delete"), "is for stores; leave RUN_ID and --on out")
         _clean_jobs(run_id, on, namespace, store, force=force, is_dry_run=dry_run)
         return
-    _check_absent({"--namespace": namespace, "--force": force}, "is for Jobs; add RUN_ID and --on")
+    refuse_given(context, ("namespace", "force"), "is for Jobs; add RUN_ID and --on")
     if store is None:
         raise UserError(f"clean: {USE}")
     if raw_older_than is None:
         raise UserError("--store: say which raw results are meant with --raw-older-than AGE, such as 90d")
     _clean_store(store, raw_older_than, is_deleted=delete and not dry_run)
-
-
-def _check_absent(options: Mapping[str, object], reason: str) -> None:
-    for name, value in options.items():
-        if value:
-            raise UserError(f"{name}: {reason}")
 
 
 def _clean_jobs(
@@ -79,15 +73,11 @@ def _clean_jobs(
 
 
 def _clean_store(url: str, older_than: str, *, is_deleted: bool) -> None:
-    from runner.commands.options import parse_duration
     from runner.retention import MIN_AGE, plan_removal, remove_raw_results
     from runner.stored_runs import open_existing_store
 
-    age, store = (
-        timedelta(seconds=parse_duration("--raw-older-than", older_than, least=MIN_AGE)),
-        open_existing_store(url),
-    )
-    now = datetime.now(UTC)
+    age = timedelta(seconds=parse_duration("--raw-older-than", older_than, least=MIN_AGE))
+    store, now = open_existing_store(url), datetime.now(UTC)
     runs, kept = plan_removal(store, age, now)
     _show_plan(runs, kept)
     if runs and not is_deleted:

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -52,9 +51,8 @@ def doctor(
     as_json: JsonOption = False,
 ) -> None:
     """Check every prerequisite of running MATRIX on a cluster, and say how to repair what is missing."""
-    from runner.commands.json_documents import DoctorDocument, DoctorFinding
     from runner.kubernetes.connection import Connection
-    from runner.kubernetes.doctor import examine
+    from runner.kubernetes.doctor import DoctorDocument, examine
     from runner.kubernetes.run import ClusterTarget
     from runner.matrix import load_matrix
 
@@ -67,9 +65,8 @@ def doctor(
         if not as_json:
             _print_finding(finding)
     if as_json:
-        found = tuple(DoctorFinding(**asdict(finding)) for finding in findings)
         names = {"context": target.context, "namespace": target.profile.namespace, "profile": target.profile.name}
-        echo(DoctorDocument(**names, findings=found).model_dump_json())
+        echo(DoctorDocument(**names, findings=tuple(findings)).model_dump_json())
     else:
         run = f"benchmatrix run {matrix} {format_place(on, profile, namespace, queue)}"
         setup = f"benchmatrix setup {format_place(on, profile, namespace)}"

@@ -38,27 +38,6 @@ class StatusDocument(Document):
     """What the cluster says of the run, in lines for people; null: it was not asked (--on)."""
 
 
-class DoctorFinding(Document):
-    """What was found of one precondition."""
-
-    check: str
-    state: Literal["ok", "warning", "failed"]
-    """`warning`: it could not be checked, or a run may go well without it."""
-    message: str
-    hint: str
-    """How to fix it; empty if the check passed."""
-    details: tuple[str, ...]
-
-
-class DoctorDocument(Document):
-    """What `benchmatrix doctor` found."""
-
-    context: str
-    namespace: str
-    profile: str
-    findings: tuple[DoctorFinding, ...]
-
-
 class AuditedRowDocument(Document):
     """A row of a table with its verdicts. Rates are in FLOP/s; null where a figure is unknown."""
 

@@ -18,6 +18,7 @@ from runner.commands.options import (
     ProfileOption,
     QueueOption,
     parse_machines,
+    refuse_given,
 )
 from runner.profiles import BUCKET_URLS
 from runner.terminal import echo
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # help and completion need no more than the options
     from runner.profiles.model import Profile
 
 ANY_CLUSTER = "any"
+OF_MANIFESTS = ("on", "profile", "namespace", "store", "queue", "run_id")
 
 StoreOption = Annotated[str | None, typer.Option("--store", metavar="URL", help=f"With --manifests: {BUCKET_URLS}.")]
 RunIdOption = Annotated[
@@ -39,6 +41,7 @@ RunIdOption = Annotated[
 
 
 def render(
+    context: typer.Context,
     matrix: MatrixArgument,
     earlier: Annotated[
         str | None,
@@ -75,7 +78,7 @@ def render(
     machines = parse_machines(machine or [])
     find_pool_prices(None, machines, prices)  # before anything is printed: these may be wrong
     if manifests is None:
-        _refuse_options(on=on, profile=profile, namespace=namespace, store=store, queue=queue, run_id=run_id)
+        refuse_given(context, OF_MANIFESTS, "is for --manifests FOLDER; add that, or leave this out")
         _print_cells(loaded, as_json=as_json)
         if not as_json:
             _print_estimate(
@@ -99,12 +102,6 @@ def _print_estimate(run: "Run", earlier: str | None, prices: "Mapping[Device, Po
     print_plan_estimate(run, store, prices, partial(echo, err=True))
 
 
-def _refuse_options(**options: object) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise UserError(f"--{name.replace('_', '-')}: is for --manifests FOLDER; add that, or leave this out")
-
-
 def _print_cells(loaded: "Matrix", *, as_json: bool) -> None:
     if as_json:
         for planned in loaded.cells:
@@ -123,10 +120,11 @@ def _print_cells(loaded: "Matrix", *, as_json: bool) -> None:
 
 def _print_plan(run: "Run", folder: Path) -> None:
     from runner.kubernetes.setup import SETUP_FOLDER
+    from runner.runs import describe_left_out
 
     echo(f"{run.num_repeats} Jobs of run {run.run_id} in {folder}, set-up in {folder / SETUP_FOLDER}")
-    for reason in sorted({cell.reason for cell in run.left_out}):
-        echo(f"left out: {sum(cell.reason == reason for cell in run.left_out)} cells: {reason}")
+    for line in describe_left_out(run):
+        echo(line)
     echo(f"to collect what they measure: benchmatrix run MATRIX --on CONTEXT --run-id {run.run_id}", err=True)
 
 
@@ -161,6 +159,5 @@ def _plan(matrix: "Matrix", profile: "Profile", context: str, queue: str | None,
 
     name = matrix.name if run_id is None else run_id
     check_run_id(name)
-
     cluster = Cluster(context=context, namespace=profile.namespace, profile=profile.name, queue=queue)
     return plan_run(matrix, profile.explain_unsupported, run_id=name, cluster=cluster)

@@ -13,7 +13,7 @@ MODELS = {
     "audit": "runner.commands.json_documents.AuditDocument",
     "compare": "collector.versus.question.CompareDocument",
     "cost": "collector.costs.document.CostDocument",
-    "doctor": "runner.commands.json_documents.DoctorDocument",
+    "doctor": "runner.kubernetes.doctor.DoctorDocument",
     "probe": "runner.probe.ProbeReport",
     "render": "bench.schema.PlannedCell",
     "run": "runner.progress.RunEvent",

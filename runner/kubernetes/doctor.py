@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Literal
 
+import pydantic
+
 from bench.errors import UserError
-from bench.schema import Cell, Device, Framework, PlannedCell
+from bench.schema import Cell, Device, Document, Framework, PlannedCell
 from bench.store import Store, StoreError
 from collector.units import join_some
 from runner.images import locate_requirements
@@ -47,19 +49,27 @@ SETUP = "`benchmatrix setup` creates it"
 FindingState = Literal["ok", "warning", "failed"]
 
 
-@dataclass(frozen=True)
+@pydantic.dataclasses.dataclass(frozen=True, config=pydantic.ConfigDict(use_attribute_docstrings=True))
 class Finding:
     """What was found of one precondition."""
 
     check: str
-    """Which precondition, in a few words."""
     state: FindingState
     """`warning`: it could not be checked, or a run may go well without it."""
     message: str
     hint: str = ""
     """How to fix it; empty if the check passed."""
     details: tuple[str, ...] = ()
-    """Lines printed below it, such as groups of nodes."""
+    """Lines below it, such as groups of nodes."""
+
+
+class DoctorDocument(Document):
+    """What `benchmatrix doctor` found."""
+
+    context: str
+    namespace: str
+    profile: str
+    findings: tuple[Finding, ...]
 
 
 def judge(check: str, good: str, problem: str, hint: str, state: FindingState = "failed") -> Finding:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pynvml
 
-from bench.probes.gpu import find_visible_devices, list_slices
+from bench.probes.gpu import find_first_uuid, find_visible_devices, list_slices
 from bench.probes.nvml import NvmlError, open_nvml
 from bench.schema import Cell, Run
 from bench.worker.compilers import explain_missing_compiler
@@ -71,13 +71,6 @@ def list_slice_uuids() -> list[str]:
         gpu = pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(pynvml.nvmlDeviceGetHandleByUUID(first))
         return [str(pynvml.nvmlDeviceGetUUID(handle)) for handle in list_slices(gpu)]
     return []
-
-
-def find_first_uuid() -> str | None:
-    """Return the UUID of the device that a cell with one GPU uses; None if there is none."""
-    with suppress(NvmlError), open_nvml():
-        return next((device.uuid for device in find_visible_devices(1)), None)
-    return None
 
 
 def is_exclusive() -> bool:

@@ -40,6 +40,13 @@ def find_visible_devices(num_gpus: int) -> list[Device]:
     return [Device(handle) for handle in slices[:1] or whole[:num_gpus]]
 
 
+def find_first_uuid() -> str | None:
+    """Return the UUID of the device that a cell with one GPU uses; None if there is none."""
+    with suppress(NvmlError), open_nvml():
+        return next((device.uuid for device in find_visible_devices(1)), None)
+    return None
+
+
 def restrict_to_cell(num_gpus: int) -> None:
     """Set CUDA_VISIBLE_DEVICES to the UUIDs of the cell's GPUs: frameworks open contexts on all that they see.
 

@@ -27,9 +27,8 @@ from bench.probes.cpu import (
     read_cpu_quota_cores,
 )
 from bench.probes.cuda import read_mps_state
-from bench.probes.gpu import find_visible_devices, read_gpus
+from bench.probes.gpu import find_first_uuid, read_gpus
 from bench.probes.memory import read_memory_limit_bytes, read_memory_total_bytes
-from bench.probes.nvml import NvmlError, open_nvml
 from bench.registry.plugins import read_plugin_versions
 from bench.schema import Device, Environment, Machine, MachineIdentity, TenantPlace, bound_time
 from bench.worker.compilers import read_compiler_version
@@ -129,16 +128,13 @@ def _list_lasting_ids(root: Path) -> Iterator[str]:
 
 def read_place(device: Device) -> TenantPlace:
     """Return where this process runs; on a GPU its context must be there already. What cannot be read is None."""
-    on_gpu, time_namespace, uuid = device == "gpu", None, None
+    on_gpu, time_namespace = device == "gpu", None
     with suppress(OSError):  # before Linux 5.6
         time_namespace = os.readlink("/proc/self/ns/time")
-    if on_gpu:
-        with suppress(NvmlError), open_nvml():
-            uuid = next((gpu.uuid for gpu in find_visible_devices(1)), None)
     return TenantPlace(
         boot_id=_read_text(Path("/") / BOOT_ID),
         time_namespace=time_namespace,
-        device=uuid,
+        device=find_first_uuid() if on_gpu else None,
         pids=tuple(sorted(list_own_pids())),
         is_under_mps=read_mps_state() if on_gpu else None,
     )
