@@ -20,10 +20,7 @@ _TEXTS = {"device", "model", "phase", "precision", "framework", "label", "source
 
 
 def read_csv(path: Path, file: str) -> Node:
-    """Return the tree of a table whose first line names the columns; YamlError if it cannot be read.
-
-    The file's name is its title and source. An empty cell is no value. `file` is the file's name in messages.
-    """
+    """Return the tree of a table whose first line names the columns; an empty cell is no value. Or YamlError."""
     try:
         text = read_bytes(path, file, file_format="CSV").decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -77,10 +74,7 @@ _ADAPTER = TypeAdapter(AuditTable)
 
 
 def load_table(name: str) -> AuditTable:
-    """Return a shipped table, or that in a YAML or CSV file; UserError with file, line, and key if it is wrong.
-
-    All that the audit needs is checked: sizes fit the models, and the device of every row is known.
-    """
+    """Return a shipped table, or that in a file, with sizes and devices checked; UserError with file, line and key."""
     shipped = list_shipped_tables()
     if name in shipped:
         path = shipped[name]

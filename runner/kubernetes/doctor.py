@@ -299,10 +299,7 @@ def check_jobs(subject: Subject) -> Iterator[Finding]:
 
 
 def check_pods(subject: Subject) -> Iterator[Finding]:
-    """Submit a pod of each kind of Job as a dry run: quotas, limits and policies judge and change pods, not Jobs.
-
-    Only who may create pods can ask; a run needs no such right.
-    """
+    """Dry-run a pod of each kind of Job, which quotas and policies judge, unlike Jobs; only who may create pods can."""
     for kind in subject.kinds:
         template = kind.job["spec"]["template"]
         pod = {"apiVersion": "v1", "kind": "Pod"} | template
