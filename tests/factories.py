@@ -7,7 +7,7 @@ laptop's environment. Times are arbitrary: `make_result(step_seconds=(0.1, 0.2, 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from bench.schema import (
     Cell,
@@ -46,6 +46,15 @@ FAILURE_KINDS: dict[Status, FailureKind] = {
     "timeout": "timeout",
     "preempted": "preempted",
 }
+
+
+T = TypeVar("T")
+
+
+def present(value: T | None) -> T:
+    """Return what a test knows to be there."""
+    assert value is not None
+    return value
 
 
 class Sink(Protocol):

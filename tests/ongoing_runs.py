@@ -1,11 +1,11 @@
 """A run on a cluster as the parts of a session see it: its repeats, and whatever API server a test plays."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from bench.schema import Device, Result
+from bench.schema import Cell, Device, Result
 from bench.store import Store
 from factories import make_cell, make_run
 from job_manifests import RUN_ID, load, make_key, make_renderer, plan
@@ -15,8 +15,12 @@ from runner.matrix import Repeat
 
 def track(device: Device, seed: int, *, timeout_seconds: float = 600.0, tenants: int = 1) -> TrackedJob:
     """Return the one repeat of a cell that is to be submitted; cells differ by their seed."""
-    planned = plan(make_cell(device=device, seed=seed, tenants=tenants), timeout_seconds=timeout_seconds)
-    return TrackedJob(repeat=Repeat(planned=planned, number=1), key=make_key(planned.cell))
+    return track_cell(make_cell(device=device, seed=seed, tenants=tenants), timeout_seconds=timeout_seconds)
+
+
+def track_cell(cell: Cell, number: int = 1, **planned: Any) -> TrackedJob:
+    key = replace(make_key(cell), number=number)
+    return TrackedJob(repeat=Repeat(planned=plan(cell, **planned), number=number), key=key)
 
 
 def submit(jobs: TrackedJobs, *tracked: TrackedJob) -> None:

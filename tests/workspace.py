@@ -7,17 +7,22 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from bench.schema import Result
 from bench.store import Store, results_prefix
 from fake_interpreters import make_measuring_interpreter
+from runner import cli
 
 HANG_GUARD_SECONDS = 300.0
 """After which a test gives up waiting for what takes moments; far more than a busy machine needs."""
+CallMain = Callable[..., tuple[int, str, str]]
+"""Calls the command line; returns its exit code, stdout and stderr."""
 PROGRAM = (sys.executable, "-m", "runner.cli")
 MATRIX = """
 name: quick
@@ -89,6 +94,20 @@ class Workspace:
             assert time.monotonic() < deadline, f"{path} was not written"
             time.sleep(0.01)
         return path.read_text()
+
+
+def make_call_main(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CallMain:
+    """Return a function that calls the command line in this process."""
+
+    def call(*words: object) -> tuple[int, str, str]:
+        capfd.readouterr()
+        monkeypatch.setattr(sys, "argv", ["benchmatrix", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        assert isinstance(end.value.code, int)
+        return end.value.code, *capfd.readouterr()
+
+    return call
 
 
 def read_results(store: Store) -> list[Result]:

@@ -1,31 +1,17 @@
 """Calls of the command line in this process, and requests that create and change objects."""
 
 import json
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from runner import cli
 from runner.kubernetes.connection import Connection
-
-CallMain = Callable[..., tuple[int, str, str]]
+from workspace import CallMain, make_call_main
 
 
 @pytest.fixture
 def call_main(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CallMain:
-    """A function that calls the command line in this process and returns exit code, stdout and stderr."""
-
-    def call(*words: object) -> tuple[int, str, str]:
-        capfd.readouterr()
-        monkeypatch.setattr(sys, "argv", ["benchmatrix", *map(str, words)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        assert isinstance(end.value.code, int)
-        return end.value.code, *capfd.readouterr()
-
-    return call
+    return make_call_main(monkeypatch, capfd)
 
 
 def create(connection: Connection, path: str, body: dict[str, Any], **query: str) -> dict[str, Any]:

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import CallMain
-from runs import wait_for
+from clusters import await_ready
+from runs import StartKubelet
 
-from fake_kubelet import FakeKubelet
 from runner.commands import cluster
 from runner.kubernetes.connection import Connection
+from workspace import CallMain
 
-StartKubelet = Callable[..., FakeKubelet]
 Finding = dict[str, Any]
 Examine = Callable[..., tuple[int, dict[str, Finding]]]
 T4 = {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}
@@ -60,8 +59,7 @@ def add_nodes(start_kubelet: StartKubelet, connection: Connection) -> Callable[.
     def add(**options: Any) -> str:
         name = f"node-{uuid.uuid4().hex[:8]}"
         kubelet.add_node(name, **options)
-        not_ready = "node.kubernetes.io/not-ready"
-        wait_for(lambda: not_ready not in str(connection.get_object(f"/api/v1/nodes/{name}")["spec"]), "the node")
+        await_ready(connection, name)
         return name
 
     return add

@@ -1,10 +1,9 @@
 """Queues of a real Kueue for tests: flavours, ClusterQueues and LocalQueues of one namespace."""
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from commands import create
+from commands import create, patch
 from runs import wait_for
 
 from runner.kubernetes.capacity import find_api_version
@@ -57,8 +56,7 @@ class Queues:
 
     def patch(self, cluster_queue: str, **spec: Any) -> None:
         """Change keys of a ClusterQueue's spec."""
-        path, body = f"/apis/{self.api_version}/clusterqueues/{cluster_queue}", json.dumps({"spec": spec}).encode()
-        self.connection.request("patch", path, body=body, content_type="application/merge-patch+json")
+        patch(self.connection, f"/apis/{self.api_version}/clusterqueues/{cluster_queue}", {"spec": spec})
 
     def apply(self, manifest: dict[str, Any]) -> None:
         """Make an object of a manifest, under its own name."""
@@ -73,11 +71,8 @@ class Queues:
 
     def _create(self, kind: str, place: str, name: str, spec: dict[str, Any]) -> str:
         path = f"/apis/{self.api_version}/{place}"
-        create(
-            self.connection,
-            path,
-            {"apiVersion": self.api_version, "kind": kind, "metadata": {"name": name}, "spec": spec},
-        )
+        given = {"apiVersion": self.api_version, "kind": kind}
+        create(self.connection, path, given | {"metadata": {"name": name}, "spec": spec})
         self._paths.append(f"{path}/{name}")
         return name
 

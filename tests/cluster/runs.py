@@ -1,6 +1,5 @@
 """Runs for tests: a namespace, a store and cells, measured by a real session."""
 
-import json
 import threading
 import time
 from collections import Counter
@@ -8,6 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
+
+from commands import create
 
 from bench.schema import Cell, Cluster, Result, Run
 from bench.store import Store, parse_result_key, results_prefix, run_key
@@ -40,10 +41,15 @@ def wait_for(condition: Callable[[], Any], what: str, deadline_seconds: float = 
 
 def make_namespace(connection: Connection, name: str) -> None:
     """Make a namespace with the service account of the cells."""
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    connection.request("create", "/api/v1/namespaces", body=json.dumps(body).encode())
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "benchmatrix-cell"}}
-    connection.request("create", f"/api/v1/namespaces/{name}/serviceaccounts", body=json.dumps(account).encode())
+    create(connection, "/api/v1/namespaces", {"metadata": {"name": name}})
+    create(connection, f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "benchmatrix-cell"}})
+
+
+def set_quota(connection: Connection, namespace: str, **hard: str) -> None:
+    """Make the ResourceQuota `small`, and return when it is in force."""
+    path = f"/api/v1/namespaces/{namespace}/resourcequotas"
+    create(connection, path, {"metadata": {"name": "small"}, "spec": {"hard": hard}})
+    wait_for(lambda: connection.get_object(f"{path}/small").get("status", {}).get("hard"), "the quota")
 
 
 def make_profile(namespace: str, base: str = "kind", **overrides: Any) -> Profile:

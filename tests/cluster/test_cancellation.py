@@ -5,9 +5,18 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import CallMain, create
 from rich.console import Console
-from runs import DEADLINE_SECONDS, ConnectThrough, MakeSetup, Observed, Setup, StartKubelet, make_cells, wait_for
+from runs import (
+    DEADLINE_SECONDS,
+    ConnectThrough,
+    MakeSetup,
+    Observed,
+    Setup,
+    StartKubelet,
+    make_cells,
+    set_quota,
+    wait_for,
+)
 
 from bench.errors import UserError
 from bench.store import Store, cancelled_prefix, confirmation_run_id
@@ -19,6 +28,7 @@ from runner.matrix import read_user_name
 from runner.nights import describe_matrix
 from runner.runs import read_run
 from s3_server import S3Server
+from workspace import CallMain
 
 
 def list_marks(setup: Setup) -> list[str]:
@@ -34,9 +44,7 @@ def test_a_runner_that_a_quota_lets_make_no_job_is_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("runner.kubernetes.submission.QUOTA_PAUSE_SECONDS", 1.0)
-    path = f"/api/v1/namespaces/{namespace}/resourcequotas"
-    create(connection, path, {"metadata": {"name": "none"}, "spec": {"hard": {"count/jobs.batch": "0"}}})
-    wait_for(lambda: connection.get_object(f"{path}/none").get("status", {}).get("hard"), "the quota to be known")
+    set_quota(connection, namespace, **{"count/jobs.batch": "0"})
     setup = make_setup(make_cells(2))
     runner = setup.start(Connection(context=connection.context, patience_seconds=DEADLINE_SECONDS))
     wait_for(lambda: setup.observed.warnings, "a warning about the quota")

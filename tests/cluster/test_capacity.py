@@ -11,7 +11,6 @@ from runs import (
     ConnectThrough,
     MakeSetup,
     Observed,
-    Setup,
     StartKubelet,
     check_all_once,
     make_cells,
@@ -27,11 +26,6 @@ from runner.kubernetes import submission
 from runner.kubernetes.connection import Connection
 from runner.profiles.loading import load_profile
 from runner.runs import Retries
-
-
-def list_names(setup: Setup) -> list[str]:
-    return sorted(job["metadata"]["name"] for job in setup.list_jobs())
-
 
 # Waiting
 

@@ -9,7 +9,7 @@ from typing import Any
 import helm_python
 import pytest
 from audit import REVIEWS, read_requests
-from commands import CallMain, create
+from commands import create
 from kubernetes.config import incluster_config
 from releases import FULLNAME, RELEASE, find_pod_of, make_restricted_namespace, trigger
 from runs import StartKubelet, wait_for
@@ -22,6 +22,7 @@ from fake_kubelet import Pod
 from runner.kubernetes import recording, session, submission
 from runner.kubernetes.connection import Connection
 from s3_server import S3Server
+from workspace import CallMain
 
 MATRIX = {
     "name": "scheduled",

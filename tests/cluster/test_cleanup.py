@@ -1,21 +1,22 @@
 """`cancel`, `clean` and `status --on` on a real API server: what they end, what they leave, what they say."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
-from commands import CallMain
 from runs import DEADLINE_SECONDS, MakeSetup, Setup, StartKubelet, make_cells, make_profile, wait_for
 
 from bench.schema import Cell
 from bench.store import Store
+from cluster_objects import load_job
 from fake_kubelet import Pod, read_variables
 from runner.kubernetes.cleanup import RunCancelled
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.names import select_run
 from runner.kubernetes.objects import JobStatus, read_job_status
 from runner.kubernetes.run import inspect_run, measure_rate
+from workspace import CallMain
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -168,19 +169,11 @@ def run_status(call_main: CallMain, run_id: str, store: Store) -> list[str]:
 
 
 def test_the_rate_is_that_of_the_last_ten_minutes() -> None:
-    jobs = [make_job(created=minute, ended=minute + 1.0) for minute in range(-30, -1)]
-    unfinished = [make_job(created=-1, ended=None)]
+    def make_job(state: str, ended: int | None) -> JobStatus:
+        at = NOW + timedelta(minutes=ended or 0)
+        return replace(load_job(state), created_at=at - timedelta(minutes=1), ended_at=at if ended else None)
+
+    jobs, unfinished = [make_job("complete", minute) for minute in range(-29, 0)], [make_job("running", None)]
     # Ends at the minutes -10, -9, ... -1 before now.
-    assert measure_rate([read_job_status(job) for job in jobs + unfinished], NOW) == 10 / 600
-    assert measure_rate([read_job_status(job) for job in unfinished], NOW) is None
-
-
-def make_job(*, created: float, ended: float | None) -> dict[str, Any]:
-    """Return a Job; times are minutes from NOW."""
-
-    def say(minutes: float) -> str:
-        return (NOW + timedelta(minutes=minutes)).isoformat()
-
-    conditions = [] if ended is None else [{"type": "Complete", "status": "True", "lastTransitionTime": say(ended)}]
-    metadata = {"name": f"job{created}", "uid": "u", "creationTimestamp": say(created), "labels": {}}
-    return {"metadata": metadata, "spec": {}, "status": {"conditions": conditions}}
+    assert measure_rate(jobs + unfinished, NOW) == 10 / 600
+    assert measure_rate(unfinished, NOW) is None

@@ -3,13 +3,14 @@
 from pathlib import Path
 
 import pytest
-from commands import CallMain, create
+from commands import create
 from doctor_calls import PROFILE, Examine, list_states
 from runs import wait_for
 
 from control_plane import ControlPlane
 from runner.kubernetes.connection import Connection
 from s3_server import S3Server
+from workspace import CallMain
 
 
 def test_the_lines_name_check_state_and_remedy(call_main: CallMain, connection: Connection) -> None:

@@ -1,20 +1,19 @@
 """`benchmatrix doctor` on a real API server: what it finds of the nodes, and that the scheduler agrees."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from commands import CallMain, create
+from commands import create
 from doctor_calls import N2, PROFILE, T4, TAINT, Examine, list_states
-from runs import make_cells, make_profile, wait_for
+from runs import make_profile, wait_for
 
-from bench.schema import PlannedCell
+from factories import make_cell
+from job_manifests import render
 from runner.kubernetes.capacity import list_misfits, read_node_status
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.names import JobKey
-from runner.kubernetes.rendering import JobRenderer
 from s3_server import S3Server
+from workspace import CallMain
 
 
 def test_nothing_fails_where_everything_is_there(
@@ -113,11 +112,7 @@ def test_the_scheduler_judges_each_node_as_doctor_does(
     connection: Connection, namespace: str, add_nodes: Callable[..., str], device: str
 ) -> None:
     names = [add_nodes(**options) for options in JUDGED]
-    (cell,) = make_cells(1, device=device)
-    renderer = JobRenderer(profile=make_profile(namespace, "gke"), store_url="s3://b", git_revision=None)
-    key = JobKey(run_id="r", cell_id=cell.cell_id, number=1, retry_round=0)
-    planned = PlannedCell(cell=cell, repeats=1, timeout_seconds=60)
-    spec = json.loads(renderer.render(planned, key))["spec"]["template"]["spec"]
+    spec = render(make_profile(namespace, "gke"), make_cell(device=device))["spec"]["template"]["spec"]
     path = f"/api/v1/namespaces/{namespace}/pods"
     for name in names:
         pinned = spec | {"nodeSelector": spec.get("nodeSelector", {}) | {"kubernetes.io/hostname": name}}

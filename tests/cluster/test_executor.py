@@ -1,6 +1,6 @@
 """runner.kubernetes.executor on a real API server, scheduler and Job controller: each repeat ends with one record."""
 
-from runs import MakeSetup, StartKubelet, make_cells
+from runs import MakeSetup, StartKubelet, check_all_once, make_cells
 
 from bench.schema import Cell
 from fake_kubelet import Pod, read_variables
@@ -11,14 +11,9 @@ def test_every_repeat_is_measured_once_and_has_its_record(make_setup: MakeSetup,
     kubelet = start_kubelet(num_nodes=3)
     setup = make_setup(make_cells(4), repeats=3)
 
-    observed = setup.measure()
+    assert setup.measure().warnings == []
 
-    assert len(observed.results) == 12
-    assert {result.status for result in observed.results} == {"ok"}
-    assert len(kubelet.measured) == 12
-    assert set(kubelet.measured.values()) == {1}
-    assert set(setup.count_records().values()) == {1}
-    assert observed.warnings == []
+    check_all_once(setup, kubelet, 12)
 
 
 def test_jobs_are_submitted_in_the_order_that_was_drawn_for_the_run(

@@ -1,12 +1,11 @@
 """Faults of nodes and of the API server under a run: each repeat is measured once to its end and has one record."""
 
-import json
 import threading
 import uuid
 from collections.abc import Callable
-from typing import Any
 
 import pytest
+from commands import create
 from disruptions import FirstHangs, check_measured_again
 from runs import (
     DEADLINE_SECONDS,
@@ -24,11 +23,6 @@ from fake_kubelet import Pod
 from faulty_server import Fault, FaultyServer
 from runner.kubernetes.connection import ApiError, Connection
 
-
-def create(connection: Connection, path: str, **body: Any) -> None:
-    connection.request("create", path, body=json.dumps(body).encode())
-
-
 # Nodes
 
 
@@ -36,7 +30,7 @@ def displace(connection: Connection, namespace: str, pod: Pod) -> None:
     """Have a pod of higher priority take the place of this one, and go."""
     name = f"urgent-{uuid.uuid4().hex[:6]}"
     classes, pods = "/apis/scheduling.k8s.io/v1/priorityclasses", f"/api/v1/namespaces/{namespace}/pods"
-    create(connection, classes, kind="PriorityClass", metadata={"name": name}, value=9)
+    create(connection, classes, {"metadata": {"name": name}, "value": 9})
     urgent = {
         "priorityClassName": name,
         "containers": [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "4"}}}],
@@ -45,7 +39,7 @@ def displace(connection: Connection, namespace: str, pod: Pod) -> None:
 
     def is_admitted() -> bool:  # admission learns of the class by a watch, on a busy machine a moment later
         try:
-            create(connection, pods, kind="Pod", metadata={"name": name}, spec=urgent)
+            create(connection, pods, {"metadata": {"name": name}, "spec": urgent})
         except ApiError as error:
             if "no PriorityClass" not in str(error):
                 raise
@@ -60,7 +54,7 @@ def displace(connection: Connection, namespace: str, pod: Pod) -> None:
 def evict(connection: Connection, namespace: str, pod: Pod) -> None:
     name = pod["metadata"]["name"]
     path = f"/api/v1/namespaces/{namespace}/pods/{name}/eviction"
-    create(connection, path, apiVersion="policy/v1", kind="Eviction", metadata={"name": name})
+    create(connection, path, {"metadata": {"name": name}})
 
 
 def delete(connection: Connection, namespace: str, pod: Pod) -> None:  # the fake kubelet kills: 137

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import CallMain
 from rich.console import Console
 from runs import MakeSetup, Setup, StartKubelet, make_cells, make_profile, wait_for
 
@@ -13,6 +12,7 @@ from bench.errors import UserError
 from bench.store import Store
 from fake_kubelet import Pod
 from runner.kubernetes.connection import Connection
+from workspace import CallMain
 
 NEW_IMAGES: Any = {"pytorch": {"cpu": "registry.example/benchmatrix/pytorch:2"}}
 

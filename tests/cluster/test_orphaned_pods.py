@@ -1,12 +1,12 @@
 """Pods of cells whose Job is gone: their record is waited for, `clean` deletes the run's own."""
 
 import pytest
-from commands import CallMain
 from disruptions import orphan
 from runs import DEADLINE_SECONDS, MakeSetup, StartKubelet, check_all_once, make_cells, wait_for
 
 from bench.store import Store
 from runner.kubernetes.cleanup import RunCancelled
+from workspace import CallMain
 
 
 def test_clean_deletes_the_pods_of_a_run_whose_job_is_gone(

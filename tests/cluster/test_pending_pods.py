@@ -1,13 +1,12 @@
 """What keeps cells from running: reported in the cluster's own words, waited for, and at last given up."""
 
-import json
 import re
 from types import SimpleNamespace
 
 import pytest
 from commands import patch
 from disruptions import LostNode, check_measured_again
-from runs import DEADLINE_SECONDS, MakeSetup, Setup, StartKubelet, check_all_once, make_cells, wait_for
+from runs import DEADLINE_SECONDS, MakeSetup, Setup, StartKubelet, check_all_once, make_cells, set_quota, wait_for
 
 from runner.kubernetes import failures
 from runner.kubernetes.connection import Connection
@@ -18,14 +17,6 @@ def warn_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the session ask, warn and try again after a second rather than ten."""
     for name in ("submission.QUOTA_PAUSE_SECONDS", "failures.ASK_SECONDS", "failures.WARN_SECONDS"):
         monkeypatch.setattr(f"runner.kubernetes.{name}", 1.0)
-
-
-def set_quota(connection: Connection, namespace: str, **hard: str) -> None:
-    """Make a ResourceQuota, and return when it is in force."""
-    path = f"/api/v1/namespaces/{namespace}/resourcequotas"
-    body = {"metadata": {"name": "small"}, "spec": {"hard": hard}}
-    connection.request("create", path, body=json.dumps(body).encode())
-    wait_for(lambda: connection.get_object(f"{path}/small").get("status", {}).get("hard"), "the quota")
 
 
 # Quotas

@@ -1,12 +1,12 @@
 """Where cells land: the real scheduler, and nodes as GKE, EKS and kind make them."""
 
-import json
 import re
 from collections.abc import Callable
 
 import pytest
 from clusters import Cluster
 from machines import LAYOUTS, make_discovered
+from runs import make_namespace
 
 from factories import make_cell
 from runner.kubernetes.connection import Connection
@@ -45,12 +45,7 @@ def test_cells_of_other_runs_and_namespaces_keep_off_a_node_that_is_taken(
     make_cluster: Callable[..., Cluster], connection: Connection, namespace: str
 ) -> None:
     other = f"{namespace}-other"
-    for path, kind, name in (
-        ("/api/v1/namespaces", "Namespace", other),
-        (f"/api/v1/namespaces/{other}/serviceaccounts", "ServiceAccount", "benchmatrix-cell"),
-    ):
-        body = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}
-        connection.request("create", path, body=json.dumps(body).encode())
+    make_namespace(connection, other)
     try:
         first = make_cluster("kind")
         first.add_nodes([make_discovered("cpu", None)])

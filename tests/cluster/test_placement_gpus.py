@@ -1,12 +1,12 @@
 """Where cells with several GPUs, with a share of one or with a claim land: the real scheduler."""
 
-import json
 import uuid
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from clusters import Cluster
+from commands import create
 from machines import SHARED, make_discovered, make_gke
 
 from factories import make_cell
@@ -39,10 +39,7 @@ def device_class(connection: Connection) -> Any:
     root = "/apis/resource.k8s.io/v1"
     made = [f"{root}/deviceclasses/{name}"]
     selector = {"cel": {"expression": f"device.driver == '{name}'"}}
-    body = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}}
-    connection.request(
-        "create", f"{root}/deviceclasses", body=json.dumps(body | {"spec": {"selectors": [selector]}}).encode()
-    )
+    create(connection, f"{root}/deviceclasses", {"metadata": {"name": name}, "spec": {"selectors": [selector]}})
 
     def publish(node: str, num_devices: int) -> None:
         devices = [
@@ -51,10 +48,8 @@ def device_class(connection: Connection) -> Any:
         ]
         pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
         spec = {"driver": name, "nodeName": node, "pool": pool, "devices": devices}
-        metadata = {"name": f"{node}-{name}"}
-        slice_body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": metadata, "spec": spec}
-        connection.request("create", f"{root}/resourceslices", body=json.dumps(slice_body).encode())
-        made.append(f"{root}/resourceslices/{metadata['name']}")
+        create(connection, f"{root}/resourceslices", {"metadata": {"name": f"{node}-{name}"}, "spec": spec})
+        made.append(f"{root}/resourceslices/{node}-{name}")
 
     yield name, publish
     for path in made:
@@ -68,7 +63,7 @@ def test_a_claim_takes_the_place_of_the_limit_and_is_met_on_a_node_with_devices(
     cluster = make_cluster(f"extends: gke\ngpu: {{request: claim, device_class: {name}}}\n")
     for template in SetupTemplate(profile=cluster.profile).render()["claim-templates"]:
         path = f"/apis/resource.k8s.io/v1/namespaces/{cluster.profile.namespace}/resourceclaimtemplates"
-        connection.request("create", path, body=json.dumps(template).encode())
+        create(connection, path, template)
     bare = make_gke(None, "nvidia-tesla-t4")
     bare.gpus.clear()
     small, large = make_gke(None, "nvidia-tesla-t4"), make_gke("gpu", "nvidia-tesla-t4")

@@ -1,10 +1,10 @@
 """Where cells with tenants land, and that all of their containers do or none: the real scheduler and admission."""
 
-import json
 from collections.abc import Callable
 
 import pytest
 from clusters import Cluster
+from commands import patch
 from machines import Machine, make_gke
 from runs import wait_for
 
@@ -63,8 +63,7 @@ def test_pods_that_need_their_nodes_ipc_are_let_in_where_setup_labels_the_namesp
     path = f"/api/v1/namespaces/{cluster.profile.namespace}"
     cells = [make_cell(device="gpu", tenants=2, sharing="mps", seed=seed) for seed in range(2)]
     for cell, level in zip(cells, ("restricted", cluster.profile.pod_security), strict=True):
-        body = json.dumps({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": level}}}).encode()
-        connection.request("patch", path, body=body, content_type="application/merge-patch+json")
+        patch(connection, path, {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": level}}})
         cluster.submit(cell)
         if level == "restricted":
             wait_for(lambda: read_reasons(connection, cluster.profile.namespace), "the controller's refusal")

@@ -7,13 +7,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from commands import CallMain
 
 from control_plane import ControlPlane
 from runner.kubernetes.names import JobKey
 from runner.kubernetes.rendering import compute_fingerprint
 from runner.matrix import load_matrix, order_repeats, plan_run
 from runner.profiles.loading import load_profile
+from workspace import CallMain
 
 STORE = "s3://bucket/prefix"
 MATRIX = """

@@ -12,7 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from runs import DEADLINE_SECONDS, IMAGES, MakeSetup, Setup, StartKubelet, make_cells, make_profile, wait_for
+from disruptions import FirstHangs
+from runs import (
+    DEADLINE_SECONDS,
+    IMAGES,
+    MakeSetup,
+    Setup,
+    StartKubelet,
+    check_all_once,
+    make_cells,
+    make_profile,
+    wait_for,
+)
 
 from bench.schema import Run
 from bench.store import Store, run_key
@@ -176,13 +187,7 @@ def test_ctrl_c_ends_a_runner_at_once_whose_api_server_is_away(
 def test_a_job_that_somebody_deletes_is_made_again(
     make_setup: MakeSetup, connection: Connection, namespace: str, start_kubelet: StartKubelet
 ) -> None:
-    pods: list[Pod] = []
-
-    def decide(pod: Pod) -> str:
-        pods.append(pod)
-        return "hang" if len(pods) == 1 else "ok"
-
-    kubelet = start_kubelet(decide, num_nodes=1)
+    kubelet = start_kubelet(FirstHangs(), num_nodes=1)
     setup = make_setup(make_cells(1))
     running = setup.start()
     job = wait_for(lambda: [job for job in setup.list_jobs() if job["status"].get("ready")], "a Job that runs")[0]
@@ -191,12 +196,10 @@ def test_a_job_that_somebody_deletes_is_made_again(
 
     running.result(DEADLINE_SECONDS)
 
-    assert [result.status for result in setup.observed.results] == ["ok"]
+    check_all_once(setup, kubelet, 1)
     assert setup.observed.warnings == [
         f"Job {job['metadata']['name']} was deleted before it had finished; it is created again"
     ]
-    assert list(kubelet.measured.values()) == [1]
-    assert set(setup.count_records().values()) == {1}
 
 
 def test_jobs_that_went_by_their_time_to_live_while_nobody_looked_have_their_records(

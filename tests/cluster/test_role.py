@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from audit import REVIEWS, list_allowed, read_refused, read_requests, request_token
-from commands import CallMain, create
+from commands import create
 from disruptions import orphan
 from rich.console import Console
 from runs import DEADLINE_SECONDS, Setup, StartKubelet, make_cells, wait_for
@@ -18,6 +18,7 @@ from runner.kubernetes import failures, recording, submission
 from runner.kubernetes.cleanup import RunCancelled
 from runner.kubernetes.connection import Connection
 from runner.runs import Retries
+from workspace import CallMain
 
 ACCOUNT = "benchmatrix-runner"
 USER = f"system:serviceaccount:{AUDITED_NAMESPACE}:{ACCOUNT}"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import CallMain, create
+from commands import create
 from runs import DEADLINE_SECONDS, Setup, StartKubelet, make_cells, wait_for
 
 from bench.errors import UserError
@@ -26,6 +26,7 @@ from runner.kubernetes.setup import STORE_BUCKET, STORE_NODE_PORT, SetupTemplate
 from runner.profiles.loading import load_profile
 from runner.sources import ROOT
 from s3_server import find_free_port
+from workspace import CallMain
 
 
 @pytest.fixture

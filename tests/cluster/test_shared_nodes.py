@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 
+from commands import patch
 from runs import DEADLINE_SECONDS, MakeSetup, Setup, StartKubelet, make_profile, wait_for
 
 from bench.schema import Cell, read_placement
@@ -50,9 +51,7 @@ def test_a_cell_whose_node_went_away_runs_on_another_one(
     kubelet.may_end.clear()
     running = setup.start()
     wait_for(lambda: len(setup.list_pods()) == 2, "the pod of the second, which waits for the node of the first")
-    path = f"/api/v1/nodes/{lost}"
-    body = b'{"spec": {"unschedulable": true}}'
-    connection.request("patch", path, body=body, content_type="application/merge-patch+json")
+    patch(connection, f"/api/v1/nodes/{lost}", {"spec": {"unschedulable": True}})
     kubelet.add_node(f"other-{namespace}")
     kubelet.may_end.set()
 
@@ -74,9 +73,8 @@ def test_a_runner_that_comes_back_sends_the_rest_of_a_comparison_to_the_node_of_
     setup.measure()  # of the whole plan only the first of each pair, as if the runner had been killed then
     setup.run = setup.run.model_copy(update={"cells": (*setup.run.cells, *make_run(cells=pairs[2:], repeats=1).cells)})
     first = {seed: nodes[0] for (seed, _), nodes in find_nodes(setup).items()}
-    path = f"/api/v1/nodes/{first[0]}"
-    body = b'{"spec": {"taints": [{"key": "other-work", "effect": "PreferNoSchedule"}]}}'
-    connection.request("patch", path, body=body, content_type="application/merge-patch+json")
+    taints = [{"key": "other-work", "effect": "PreferNoSchedule"}]
+    patch(connection, f"/api/v1/nodes/{first[0]}", {"spec": {"taints": taints}})
 
     setup.measure()
 

@@ -1,7 +1,6 @@
 """Jobs that somebody suspends, on a real API server without Kueue: what the runner says, and what it counts."""
 
-import json
-
+from commands import patch
 from disruptions import FirstHangs, check_measured_again
 from runs import MakeSetup, Setup, StartKubelet, make_cells, wait_for
 
@@ -12,8 +11,7 @@ def suspend(setup: Setup, *, is_suspended: bool) -> None:
     """Suspend the one Job, or start it, as Kueue does."""
     (job,) = setup.list_jobs()
     path = f"/apis/batch/v1/namespaces/{setup.profile.namespace}/jobs/{job['metadata']['name']}"
-    body = json.dumps({"spec": {"suspend": is_suspended}}).encode()
-    setup.connection.request("patch", path, body=body, content_type="application/merge-patch+json")
+    patch(setup.connection, path, {"spec": {"suspend": is_suspended}})
 
 
 def test_a_job_suspended_in_mid_measurement_is_measured_again_and_counted(

@@ -1,7 +1,6 @@
 """Users of the control plane with no more permissions than a test gives them."""
 
-import json
-
+from commands import create
 from runs import DEADLINE_SECONDS
 
 from control_plane import USER, ControlPlane
@@ -32,15 +31,12 @@ def connect_as_runner(
         if (group, resource, verb) != without
     ]
     group = "rbac.authorization.k8s.io"
-    role = {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": {"name": "runner"}, "rules": rules}
+    role = {"metadata": {"name": "runner"}, "rules": rules}
     binding = {
-        "apiVersion": f"{group}/v1",
-        "kind": "RoleBinding",
         "metadata": {"name": "runner"},
         "roleRef": {"apiGroup": group, "kind": "Role", "name": "runner"},
         "subjects": [{"apiGroup": group, "kind": "User", "name": USER}],
     }
     for kind, body in (("roles", role), ("rolebindings", binding)):
-        path = f"/apis/{group}/v1/namespaces/{namespace}/{kind}"
-        connection.request("create", path, body=json.dumps(body).encode())
+        create(connection, f"/apis/{group}/v1/namespaces/{namespace}/{kind}", body)
     return Connection(context=f"{plane.context}-user", patience_seconds=DEADLINE_SECONDS)

@@ -8,6 +8,7 @@ import pytest
 
 from bench.store import Store
 from memory_cgroup import MemoryCgroup
+from nights import SimulatedNights
 from workspace import Workspace
 
 
@@ -15,6 +16,11 @@ from workspace import Workspace
 def store(tmp_path: Path) -> Store:
     """An empty store of this test alone."""
     return Store.open(f"file://{tmp_path}/store")
+
+
+@pytest.fixture
+def nights(store: Store) -> SimulatedNights:
+    return SimulatedNights(store=store)
 
 
 @pytest.fixture

@@ -23,11 +23,6 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
         yield running
 
 
-@pytest.fixture
-def nights(tmp_path: Path) -> SimulatedNights:
-    return SimulatedNights(store=Store.open(f"file://{tmp_path}/store"))
-
-
 def suspect_regression(nights: SimulatedNights) -> str:
     slower = {SLOWED.cell_id: 1.9}
     nights.put_night(0)

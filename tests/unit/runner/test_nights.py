@@ -10,7 +10,7 @@ import yaml
 from bench.errors import UserError
 from bench.schema import Cell, Neighbour, PlannedCell, Suspicion, read_decision, read_suspicion
 from bench.store import Store
-from factories import START, make_cell, make_identity, make_run
+from factories import START, make_cell, make_identity, make_run, present
 from nights import CELLS, SLOWED, SimulatedNights
 from runner.matrix import load_matrix
 from runner.nights import NightReport, describe_matrix, list_lines
@@ -25,11 +25,6 @@ NOT_LOOKED_AT = (
 )
 
 
-@pytest.fixture
-def nights(tmp_path: Path) -> SimulatedNights:
-    return SimulatedNights(store=Store.open(f"file://{tmp_path}/store"))
-
-
 def look(nights: SimulatedNights, *, is_final: bool = False) -> NightReport:
     return watch(nights.store, is_final=is_final)
 
@@ -40,8 +35,7 @@ def put_slow_night(nights: SimulatedNights) -> tuple[Suspicion, str]:
         nights.put_night(number)
     nights.put_night(2, factors=SLOWER, environment=HALF)
     (suspicion,) = look(nights).pending
-    assert suspicion.confirmation_run_id is not None
-    return suspicion, suspicion.confirmation_run_id
+    return suspicion, present(suspicion.confirmation_run_id)
 
 
 def list_parts(suspicion: Suspicion) -> list[tuple[str, str | None, str | None]]:

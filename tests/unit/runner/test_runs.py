@@ -12,7 +12,7 @@ from bench.errors import UserError
 from bench.schema import Cluster, Run
 from bench.store import Store
 from collector.results.load import load_run
-from factories import make_cell, make_run, make_validity, put_documents
+from factories import make_cell, make_run, make_validity, present, put_documents
 from ongoing_runs import make_ongoing
 from runner.kubernetes.names import JobKey
 from runner.kubernetes.recording import ResultRecorder
@@ -76,9 +76,7 @@ def test_a_resumed_run_goes_on_in_the_order_that_was_drawn_for_it(store: Store) 
     done = planned[:3]
     put_documents(store, run, [make_ok(run, cell) for cell in cells if (cell.cell_id, 1) in done])
 
-    found = read_run(store, run.run_id)
-
-    assert found is not None
+    found = present(read_run(store, run.run_id))
     assert found.order_seed == 5
     assert [repeat.key for repeat in list_missing_repeats(store, found)] == planned[3:]
     assert planned[:6] != [(cell.cell_id, 1) for cell in cells]
@@ -146,9 +144,7 @@ def test_of_two_unfinished_runs_the_newer_one_is_resumed(store: Store) -> None:
     for hours in (3, 1, 2):
         put_documents(store, make_own_run(begun=NOW - timedelta(hours=hours), number="ffff"), [])
 
-    found = find_unfinished_run(store, make_own_run())
-
-    assert found is not None
+    found = present(find_unfinished_run(store, make_own_run()))
     assert found.created_at == NOW - timedelta(hours=1)
 
 

@@ -13,10 +13,10 @@ from scripted_workload import Clock, ScriptedWorkload
 from stub_framework import StubFramework
 
 
-def test_a_gpu_multiplies_in_the_cells_precision_and_copies_past_its_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, cells = Clock(), []
-    for module in ("harness", "passes", "calibration"):
-        monkeypatch.setattr(f"bench.measure.{module}.perf_counter", clock.read)
+def test_a_gpu_multiplies_in_the_cells_precision_and_copies_past_its_cache(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = []
 
     def build(cell: Cell) -> ScriptedWorkload:
         cells.append(cell)

@@ -12,19 +12,11 @@ from bench.measure.harness import StepRecorder, is_steady, measure, run_steps
 from bench.probes.cpu import CpuCounters, read_cpu_counters
 from bench.schema import Cell, Phases, Samples
 from bench.verdicts import judge_validity
-from factories import make_cell
+from factories import make_cell, present
 from scripted_workload import Clock, ScriptedTimer, ScriptedWorkload
 from validity_inputs import make_inputs
 
 BUILT = Phases(import_seconds=3.0, build_seconds=2.0)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr("bench.measure.harness.perf_counter", clock.read)
-    monkeypatch.setattr("bench.data.feed.perf_counter", clock.read)
-    return clock
 
 
 def run(clock: Clock, cell: Cell, *durations: float) -> tuple[Phases, Samples]:
@@ -98,8 +90,7 @@ def test_the_cpus_counters_are_read_just_before_and_just_after_the_window(
     _, _, cpu_use = measure(workload, make_cell(num_steps=2), BUILT)
     window = ["synchronize", "clock", *["clock", "step", "synchronize", "clock"] * 2]
     assert clock.log[-len(window) - 3 :] == ["reset", "counters", *window, "counters"]
-    assert cpu_use is not None
-    assert cpu_use.own_cores > 0
+    assert present(cpu_use).own_cores > 0
 
 
 def test_the_steps_of_the_sampling_pass_run_to_their_end_for_as_long_as_asked(clock: Clock) -> None:
@@ -132,8 +123,7 @@ def test_device_times_are_those_between_the_two_events_of_each_timed_step_read_w
 
 
 @pytest.mark.parametrize(
-    ("num_steps", "min_seconds", "expected"),
-    [(1, 0.0, 1), (5, 2.0, 5), (5, 2.5, 5), (5, 2.6, 6), (30, 2.0, 30)],
+    ("num_steps", "min_seconds", "expected"), [(1, 0.0, 1), (5, 2.0, 5), (5, 2.5, 5), (5, 2.6, 6), (30, 2.0, 30)]
 )
 def test_the_window_has_at_least_so_many_steps_and_seconds(
     clock: Clock, num_steps: int, min_seconds: float, expected: int

@@ -23,14 +23,6 @@ class Host:
         return ScriptedWorkload(self._clock, repeat(2 * cell.input_size**3 / self._flops_per_second))
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    for module in ("harness", "host_peak"):
-        monkeypatch.setattr(f"bench.measure.{module}.perf_counter", clock.read)
-    return clock
-
-
 def test_the_product_is_run_as_the_cell_is(clock: Clock) -> None:
     host = Host(clock, 1e11)
     cell = make_cell(framework="jax", mode="compiled", precision="bf16", batch_size=64)

@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from bench.measure.levels import find_levels, score_runs
+from factories import present
 
 # Ten steps on the lower level, five on the upper, four times.
 TURNS = ([False] * 10 + [True] * 5) * 4
@@ -18,8 +19,7 @@ def make_steps(are_high: list[bool], jump: float, noise: float) -> list[float]:
 
 @pytest.mark.parametrize(("jump", "noise"), [(0.06, 0.0), (0.10, 0.01), (0.15, 0.02), (0.20, 0.03)])
 def test_levels_that_lie_apart_are_found(jump: float, noise: float) -> None:
-    levels = find_levels(make_steps(TURNS, jump, noise))
-    assert levels is not None
+    levels = present(find_levels(make_steps(TURNS, jump, noise)))
     assert levels.low_seconds == pytest.approx(0.1, rel=0.01)
     assert levels.high_seconds == pytest.approx(0.1 * (1 + jump), rel=0.02)
     assert levels.high_share == pytest.approx(1 / 3)
@@ -28,8 +28,7 @@ def test_levels_that_lie_apart_are_found(jump: float, noise: float) -> None:
 def test_a_single_step_of_ten_times_the_length_does_not_hide_the_levels() -> None:
     steps = make_steps(TURNS, 0.15, 0.01)
     steps[3] *= 10
-    levels = find_levels(steps)
-    assert levels is not None
+    levels = present(find_levels(steps))
     assert levels.high_seconds == pytest.approx(0.115, rel=0.01)
 
 

@@ -17,14 +17,6 @@ from bench.measure.passes import (
 from scripted_workload import Clock, ScriptedWorkload
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    for module in ("harness", "passes"):
-        monkeypatch.setattr(f"bench.measure.{module}.perf_counter", clock.read)
-    return clock
-
-
 def test_steps_are_synchronised_once_before_and_once_after(clock: Clock) -> None:
     workload = ScriptedWorkload(clock, repeat(0.25), is_asynchronous=True)
     window = run_pipelined(workload, 1.0, 0.5)

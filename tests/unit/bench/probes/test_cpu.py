@@ -26,7 +26,7 @@ from bench.probes.cpu import (
 )
 from bench.probes.memory import read_peak_cgroup_bytes
 from bench.schema import CpuUse, HostPeak, Precision
-from factories import make_cell
+from factories import make_cell, present
 from file_trees import write_tree
 
 V1_LINES = "5:memory:/kubepods/pod1/c1\n4:cpu,cpuacct:/kubepods/pod1/c1\n1:name=systemd:/x\n0::/x\n"
@@ -74,10 +74,7 @@ def test_the_tightest_quota_up_to_the_root_is_read(
     assert (find_quota_group(*folders), read_cpu_quota_cores(*folders)) == (group, expected and expected[1])
 
 
-@pytest.mark.parametrize(
-    ("quota", "cores", "expected"),
-    [(None, 8, 8), (2.9, 8, 2), (0.5, 8, 1), (16.0, 8, 8)],
-)
+@pytest.mark.parametrize(("quota", "cores", "expected"), [(None, 8, 8), (2.9, 8, 2), (0.5, 8, 1), (16.0, 8, 8)])
 def test_there_are_as_many_threads_as_whole_cores(
     monkeypatch: pytest.MonkeyPatch, quota: float | None, cores: int, expected: int
 ) -> None:
@@ -131,8 +128,7 @@ def test_the_time_of_children_counts_while_they_live_and_when_they_were_waited_f
     before = read_own_seconds()
     command = [sys.executable, "-c", f"{SPIN}input()"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        child.stdout.readline()
+        present(child.stdout).readline()
         alive = read_own_seconds()
         child.communicate(b"\n")
     waited_for = read_own_seconds()

@@ -16,7 +16,7 @@ from bench.tenants.meeting import (
     judge_group,
 )
 from bench.worker.request import Order
-from factories import make_cell
+from factories import make_cell, present
 from tenancies import make_failed_record, make_place, make_record
 
 
@@ -81,8 +81,7 @@ def test_all_wait_for_each_other_and_then_for_one_window(table: Table) -> None:
     assert [seat.find_window() for seat in seats] == [None, None, None]
     seats[1].report_pace(0.2)
     assert seats[1].find_window() is None  # tenant 0 sets it
-    window = seats[0].find_window()
-    assert window is not None
+    window = present(seats[0].find_window())
     assert window.start_seconds == pytest.approx(1000.0 + 0.5 + 2 * 0.3)
     assert window.end_seconds == pytest.approx(1000.0 + 0.5 + 2 * 0.3 + 1.2 * 10 * 0.3)
     assert [seat.find_window() for seat in seats] == [window] * 3
@@ -102,8 +101,7 @@ def test_tenants_on_two_gpus_are_not_measured(table: Table) -> None:
         table.seat(tenant).report_ready(make_place(tenant, device=f"GPU-{tenant % 2}"))
     with pytest.raises(NoCommonWindowError, match="the tenants are not on one GPU: GPU-0, GPU-1"):
         table.seat(0).await_ready()
-    window = table.seat(1).find_window()
-    assert window is not None
+    window = present(table.seat(1).find_window())
     assert window.called_off == "the tenants are not on one GPU: GPU-0, GPU-1"
 
 

@@ -20,7 +20,7 @@ from bench.tenants.meeting import NoCommonWindowError
 from bench.tenants.tenant import Tenant, TenantStepper
 from bench.worker.attempt import Attempt
 from bench.worker.request import Order
-from factories import make_cell
+from factories import make_cell, present
 from fake_nvml import MIB, FakeNvml
 from scripted_workload import Clock, ScriptedWorkload
 from stub_framework import StubFramework
@@ -73,19 +73,17 @@ def run_group(folder: Path, monkeypatch: pytest.MonkeyPatch, *frameworks: StubFr
 
 
 def list_records(result: Result) -> list[TenantRecord]:
-    assert result.tenancy is not None
-    return list(result.tenancy.tenants)
+    return list(present(result.tenancy).tenants)
 
 
 def test_all_tenants_are_measured_in_one_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frameworks = (SleepingFramework(), SleepingFramework(), SleepingFramework(step_seconds=0.03))
     result = run_group(tmp_path, monkeypatch, *frameworks)
     records = list_records(result)
-    assert result.tenancy is not None
     assert (result.status, [record.status for record in records]) == ("ok", ["ok"] * 3)
     assert read_result(result.to_json()) == result
     # Or as long as the slowest tenant needs on a machine that is busy; steps sleep 0.01 or 0.03 s.
-    window = result.tenancy.window_seconds or 0.0
+    window = present(result.tenancy).window_seconds or 0.0
     assert window >= WINDOW_SECONDS - 1e-6
     counts = [len(record.samples.step_seconds) for record in records if record.samples is not None]
     least = (0.01, 0.01, 0.03)
@@ -121,12 +119,11 @@ def test_the_others_are_measured_where_one_falls_out_of_memory(
     result = run_group(tmp_path, monkeypatch, *frameworks)
     records = list_records(result)
     assert result.error is not None
-    assert result.tenancy is not None
     assert (result.status, result.error.kind) == ("oom", "out-of-memory")
     assert result.error.message == f"1 of 3 tenants fell out of memory; tenant {failing}: MemoryError: no array"
     assert [record.status for record in records] == ["oom" if tenant == failing else "ok" for tenant in range(3)]
     assert [record.steps_per_second is None for record in records] == [tenant == failing for tenant in range(3)]
-    assert result.tenancy.window_seconds is not None
+    assert present(result.tenancy).window_seconds is not None
     assert result.cell.tenants == 3
 
 
@@ -152,13 +149,11 @@ def test_tenants_of_a_gpu_are_no_strangers_and_their_memory_is_told(
 
     result = run_group(tmp_path, monkeypatch, ContextFramework(), ContextFramework(), device="gpu")
     assert result.status == "ok"
-    assert result.tenancy is not None
     (gpu,) = result.gpu_use
     assert (gpu.foreign_processes, gpu.foreign_processes_after) == ((), ())
-    assert gpu.window is not None
-    assert gpu.window.seconds >= WINDOW_SECONDS - 1e-6
+    assert present(gpu.window).seconds >= WINDOW_SECONDS - 1e-6
     assert gpu.idle_power_watts is None  # the others import while tenant 0 does
-    assert result.tenancy.device_memory_used_bytes == 503 * MIB
+    assert present(result.tenancy).device_memory_used_bytes == 503 * MIB
     # Both are threads of one process here.
     assert [record.device_memory_bytes for record in list_records(result)] == [500 * MIB] * 2
     assert [record.place and record.place.device for record in list_records(result)] == ["GPU-aaaa1111"] * 2

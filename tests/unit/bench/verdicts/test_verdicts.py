@@ -13,7 +13,7 @@ from bench.models.flops import count_step_cost
 from bench.schema import CpuUse, ForeignProcess, GpuUse, GpuWindow, Reason, Samples, Validity, Verdict
 from bench.verdicts import ValidityInputs, judge_tenant, judge_tenants, judge_validity
 from bench.verdicts.checks import check_rate, check_rate_drift, find_drift_bound, measure_drift, measure_spread
-from factories import make_cell, make_cpu_use, make_gpu_use, make_host_figures, make_roofline
+from factories import make_cell, make_cpu_use, make_gpu_use, make_host_figures, make_roofline, present
 from validity_inputs import list_verdicts, make_gpu_inputs, make_inputs
 
 UUID = "GPU-5c1e2f6a-0000-0000-0000-000000000001"
@@ -150,49 +150,33 @@ IN_TURNS = (1.16, 1.16, 1.0, 1.0, 1.16, 1.0, 1.0, 1.0, 1.16)
         ),
         # Both cores are busy all the time. The quota stopped the cell half of it, and others ran on its core meanwhile.
         (make_inputs(cpu_use=share(2, 1.5, own_cores=0.5, throttled_seconds=0.5), num_threads=1), ["throttled"]),
-        (
-            make_inputs(cpu_use=share(2, 1.5, own_cores=0.5, throttled_seconds=0.0), num_threads=1),
-            ["contaminated"],
-        ),  # it was the others
+        # It was the others.
+        (make_inputs(cpu_use=share(2, 1.5, own_cores=0.5, throttled_seconds=0.0), num_threads=1), ["contaminated"]),
         (
             make_inputs(cpu_use=share(2, 1.5, own_cores=0.5, throttled_seconds=0.3), num_threads=1),
             ["contaminated", "throttled"],
         ),  # others took 0.2
-        (
-            make_inputs(cpu_use=share(2, 1.5, own_cores=0.5, throttled_seconds=0.45), num_threads=1),
-            ["throttled"],
-        ),  # 0.05 is within the bound
+        # 0.05 is within the bound.
+        (make_inputs(cpu_use=share(2, 1.5, own_cores=0.5, throttled_seconds=0.45), num_threads=1), ["throttled"]),
         # Of a cell with cores of its own only these and their hyperthreads count.
         (make_inputs(cpu_use=pin(0.0, 0.0), num_threads=8), []),
         (make_inputs(cpu_use=pin(4.0, 0.0), num_threads=8), ["contaminated"]),
         (make_inputs(cpu_use=pin(0.0, 0.7), num_threads=8), []),
         (make_inputs(cpu_use=pin(0.0, 0.9), num_threads=8), ["contaminated"]),
         # Others on a GPU cell's cores, where they leave none idle.
-        (
-            make_gpu_inputs(cpu_use=share(16, 13.9, own_cores=1.1), num_threads=16),
-            [],
-        ),  # a neighbour on all cores but two
-        (
-            make_gpu_inputs(cpu_use=share(16, 14.8, own_cores=1.1), num_threads=16),
-            ["contaminated"],
-        ),  # a neighbour on all cores
-        (
-            make_gpu_inputs(cpu_use=share(16, 0.2, own_cores=15.8), num_threads=16),
-            [],
-        ),  # a cell whose data pipeline fills the cores, on a quiet server
-        (
-            make_gpu_inputs(cpu_use=share(16, 1.8, own_cores=14.2), num_threads=16),
-            ["contaminated"],
-        ),  # the same, and a build beside it
-        (
-            make_gpu_inputs(cpu_use=share(4, 2.7, own_cores=1.0), num_threads=4),
-            [],
-        ),  # a workstation where three programs work
+        # A neighbour on all cores but two.
+        (make_gpu_inputs(cpu_use=share(16, 13.9, own_cores=1.1), num_threads=16), []),
+        # A neighbour on all cores.
+        (make_gpu_inputs(cpu_use=share(16, 14.8, own_cores=1.1), num_threads=16), ["contaminated"]),
+        # A cell whose data pipeline fills the cores, on a quiet server.
+        (make_gpu_inputs(cpu_use=share(16, 0.2, own_cores=15.8), num_threads=16), []),
+        # The same, and a build beside it.
+        (make_gpu_inputs(cpu_use=share(16, 1.8, own_cores=14.2), num_threads=16), ["contaminated"]),
+        # A workstation where three programs work.
+        (make_gpu_inputs(cpu_use=share(4, 2.7, own_cores=1.0), num_threads=4), []),
         (make_gpu_inputs(cpu_use=share(4, 2.9, own_cores=1.0), num_threads=4), ["contaminated"]),
-        (
-            make_gpu_inputs(cpu_use=share(2, 0.95, own_cores=1.0), num_threads=2),
-            ["contaminated"],
-        ),  # the launching thread spins on one of two cores
+        # The launching thread spins on one of two cores.
+        (make_gpu_inputs(cpu_use=share(2, 0.95, own_cores=1.0), num_threads=2), ["contaminated"]),
         # throttled
         # 75% of 1590 MHz is 1192.5 MHz; the first sample alone is no median.
         (on_gpu(make_slow_gpu((300, 1193, 1193))), []),
@@ -280,8 +264,7 @@ def test_an_honest_winograd_convolution_on_a_t4_is_not_over_peak(
 ) -> None:
     cell = make_cell(model=model, device="gpu", phase="infer", input_size=224, num_classes=1000, batch_size=64)
     peaks = find_gpu_peaks(["Tesla T4"], "fp32")
-    assert peaks.flops_per_second is not None
-    seconds = count_step_cost(cell).flops / (share * peaks.flops_per_second)
+    seconds = count_step_cost(cell).flops / (share * present(peaks.flops_per_second))
     inputs = make_inputs(
         (seconds,) * 50,
         cell=cell,
@@ -298,10 +281,7 @@ FOREIGN = ForeignProcess(pid=17, memory_bytes=None)
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        (
-            make_gpu_inputs(device_kind="cpu"),
-            "the step's output lives on the cpu, the cell asks for the gpu",
-        ),
+        (make_gpu_inputs(device_kind="cpu"), "the step's output lives on the cpu, the cell asks for the gpu"),
         (
             make_gpu_inputs(
                 roofline=make_roofline(share_of_peak=4.2, flops_per_step=4 * 10**9, least_flops_per_step=10**9)
@@ -420,10 +400,7 @@ def on_cores(**fields: float | None) -> ValidityInputs:
             on_gpu(make_gpu_use(foreign_memory_after_bytes=None)),
             (f"memory of others on {UUID} after the window not known",),
         ),
-        (
-            on_gpu(make_gpu_use(memory_used_before_bytes=None)),
-            (f"memory in use on {UUID} before the start not known",),
-        ),
+        (on_gpu(make_gpu_use(memory_used_before_bytes=None)), (f"memory in use on {UUID} before the start not known",)),
         (on_gpu(make_gpu_use(sample_reasons=())), ("what holds the clock of the GPU down not observed",)),
         (
             on_gpu(make_gpu_use(default_power_limit_watts=None)),
@@ -437,10 +414,7 @@ def on_cores(**fields: float | None) -> ValidityInputs:
             on_cores(other_cores=None, affinity_other_cores=None, pressure_share=0.25),
             ("other processes on the cores not observed, in 25% of the window some thread waited for a core",),
         ),
-        (
-            on_cores(sibling_busy_cores=None),
-            ("use of the hyperthreads that share the cell's cores not observed",),
-        ),
+        (on_cores(sibling_busy_cores=None), ("use of the hyperthreads that share the cell's cores not observed",)),
         (
             # 8 threads with a quota, on 32 cores with 64 hyperthreads of which others use 40: some must have shared.
             on_cores(num_affinity_cores=64, num_affinity_physical_cores=32, affinity_other_cores=40.0),

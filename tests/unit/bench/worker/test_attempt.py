@@ -11,6 +11,7 @@ from bench.measure.harness import measure as measure_steps
 from bench.probes.memory import read_peak_rss_bytes
 from bench.schema import Cell, CpuUse, Phases, Result, Samples
 from bench.worker.failures import summarize_error
+from factories import present
 from fake_nvml import MIB, UUIDS, FakeNvml
 from stub_framework import TEN_STEPS, ProfiledFramework, StubFramework
 
@@ -33,8 +34,7 @@ def test_what_is_raised_becomes_a_status_and_a_kind(
     attempt_with: Callable[..., Result], framework: StubFramework | Exception, expected: tuple[str, str]
 ) -> None:
     result = attempt_with(framework)
-    assert result.error is not None
-    assert (result.status, result.error.kind) == expected
+    assert (result.status, present(result.error).kind) == expected
     assert Result.model_validate_json(result.to_json()) == result
 
 
@@ -145,16 +145,14 @@ def test_a_gpu_cell_is_sampled_and_profiled_after_the_timing(
     assert {use.idle_power_watts for use in result.gpu_use} == {60.5}
     assert {use.num_steps for use in result.gpu_use} == {framework.num_steps - 12}
     assert framework.num_steps > 12
-    assert result.phases.steady_seconds is not None
-    assert all(use.window and use.window.seconds >= result.phases.steady_seconds for use in result.gpu_use)
+    assert all(use.window and use.window.seconds >= present(result.phases.steady_seconds) for use in result.gpu_use)
     assert result.device_profile is not None
     assert len(result.device_profile.step_seconds) == 2
     assert result.device_profile.kernel_seconds_per_step == pytest.approx(0.5e-6)
     assert result.memory is not None
     assert result.memory.peak_memory_allocated_bytes == 1010  # read before the passes
     assert result.memory.peak_memory_reserved_bytes == 2000
-    assert result.validity is not None
-    assert result.validity.verdict == "wrong-device"  # the stub's output lives on the CPU
+    assert present(result.validity).verdict == "wrong-device"  # the stub's output lives on the CPU
     assert Result.model_validate_json(result.to_json()) == result
 
 
@@ -192,10 +190,7 @@ def test_the_host_of_a_cpu_cell_is_measured_around_the_window_and_its_product_en
     result = attempt_with(StubFramework(), sampling_seconds=1.0, **TEN_STEPS)
     assert result.probe_failures == ()
     assert result.host_peak is not None
-    assert result.roofline is not None
-    assert result.validity is not None
-    assert result.memory is not None
     assert (result.host_peak.before_flops_per_second, result.host_peak.after_flops_per_second) == (2e11, 3e11)
-    assert result.roofline.peak_flops_per_second == result.host_peak.flops_per_second
-    assert [note for note in result.validity.notes if "+50%" in note]
-    assert before <= (result.memory.peak_rss_bytes or 0) < before + 2**28
+    assert present(result.roofline).peak_flops_per_second == result.host_peak.flops_per_second
+    assert [note for note in present(result.validity).notes if "+50%" in note]
+    assert before <= (present(result.memory).peak_rss_bytes or 0) < before + 2**28

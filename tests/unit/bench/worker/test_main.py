@@ -27,7 +27,7 @@ from bench.worker import main as program
 from bench.worker.request import Order
 from bench.worker.shutdown import SigtermListener
 from bench_process import Ending, get_result, run_bench, start_bench
-from factories import make_cell
+from factories import make_cell, present
 from workspace import HANG_GUARD_SECONDS
 
 ROOT = Path(__file__).parents[4]
@@ -186,8 +186,7 @@ def test_a_tenant_beside_the_first_leaves_its_record_where_all_meet(tmp_path: Pa
     ending = run_tenant(tmp_path, 1)
     assert (ending.exit_code, ending.result) == (1, None)
     record = TenantRecord.model_validate_json(meeting.store.get(meeting.find_key("end", 1)))
-    assert record.error is not None
-    assert (record.tenant, record.status, record.error.kind) == (1, "failed", "missing-framework")
+    assert (record.tenant, record.status, present(record.error).kind) == (1, "failed", "missing-framework")
 
 
 def test_tenants_do_not_wait_for_a_first_one_whose_container_has_no_gpu(tmp_path: Path) -> None:
@@ -235,19 +234,16 @@ def test_sigterm_leaves_what_was_measured_beside_the_results(
     tmp_path: Path, interpreters: dict[Framework, Path]
 ) -> None:
     process = start_bench(interpreters["pytorch"], ENDLESS, tmp_path, "-c", TELLS_OF_STEPS)
-    assert process.stdout is not None
-    assert any(line == "two steps\n" for line in process.stdout)
+    assert any(line == "two steps\n" for line in present(process.stdout))
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=HANG_GUARD_SECONDS)
 
     assert process.returncode == EXIT_PREEMPTED, output
     result = read_record(tmp_path, "interrupted")
     assert (result.status, result.written_by) == ("preempted", "bench")
-    assert result.error is not None
-    assert result.error.signal == "SIGTERM"
+    assert present(result.error).signal == "SIGTERM"
     assert result.phases.build_seconds is not None
-    assert result.samples is not None
-    assert len(result.samples.step_seconds) > 1
+    assert len(present(result.samples).step_seconds) > 1
     assert not list((tmp_path / "store" / "runs" / "test-1").glob("results/*/*.json"))
 
 
@@ -258,5 +254,4 @@ def test_the_end_of_the_time_is_a_terminal_record(tmp_path: Path, interpreters: 
     assert process.returncode == EXIT_NOT_OK, output
     result = read_record(tmp_path, "results")
     assert result.status == "timeout"
-    assert result.error is not None
-    assert result.error.message == "still running after timeout_seconds = 1.5"
+    assert present(result.error).message == "still running after timeout_seconds = 1.5"

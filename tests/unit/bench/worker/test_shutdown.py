@@ -11,7 +11,7 @@ import pytest
 
 from bench.exit_codes import EXIT_PREEMPTED, EXIT_SIGINT
 from bench_process import start_bench
-from factories import make_cell
+from factories import make_cell, present
 from fake_interpreters import await_end, is_running
 from workspace import HANG_GUARD_SECONDS
 
@@ -31,8 +31,7 @@ def start_and_import(folder: Path, **variables: str) -> "subprocess.Popen[str]":
     (folder / "pydantic.py").write_text(SLOW_IMPORT)
     path = f"{folder}:{ROOT / 'images' / 'bench' / 'src'}"
     process = start(folder, PYTHONPATH=path, **variables)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "importing\n"
+    assert present(process.stdout).readline() == "importing\n"
     return process
 
 
@@ -98,8 +97,7 @@ process.wait()
 
 def test_the_measuring_process_dies_with_the_runner_even_by_sigkill() -> None:
     with subprocess.Popen([sys.executable, "-c", START_AND_SLEEP], stdout=subprocess.PIPE, text=True) as runner:
-        assert runner.stdout is not None
-        orphan = int(runner.stdout.readline())
+        orphan = int(present(runner.stdout).readline())
         assert is_running(orphan)
         runner.send_signal(signal.SIGKILL)
     await_end(orphan)

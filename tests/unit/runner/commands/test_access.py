@@ -1,14 +1,12 @@
 """The command `access`."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from access_scenarios import describe_scenario
-
-CallMain = Callable[..., tuple[int, str, str]]
+from workspace import CallMain
 
 
 @pytest.fixture

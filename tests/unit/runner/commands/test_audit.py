@@ -1,12 +1,10 @@
 """The command `audit`."""
 
 import json
-from collections.abc import Callable
 
 from runner.commands.json_documents import AuditDocument
-from workspace import Workspace
+from workspace import CallMain, Workspace
 
-CallMain = Callable[..., tuple[int, str, str]]
 TABLE = """\
 device,model,phase,precision,batch_size,milliseconds,framework
 H200,vgg16,infer,fp32,64,1.0,pytorch

@@ -3,15 +3,13 @@
 Each says it in one message, and loses nothing: where the store is well again, the same command has the same answer.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from bench.store import Store, StoreError, StoreUnreachable
 from nights import SLOWED, SimulatedNights
-from workspace import Workspace
-
-CallMain = Callable[..., tuple[int, str, str]]
+from workspace import CallMain, Workspace
 
 COMMANDS = {
     "report": ("report", "night-0", "--format", "csv,parquet", "--output", "tables"),

@@ -1,6 +1,5 @@
 """The command `clean` on a store: it shows first, deletes only what it is asked to, and says so."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from unittest.mock import Mock
 
@@ -11,9 +10,8 @@ from bench.store import Store, results_prefix
 from collector.results.load import load_run
 from factories import put_documents
 from stored_runs import CELL_A, CELL_B, make_failed, make_ok, make_own_run
-from workspace import Workspace
+from workspace import CallMain, Workspace
 
-CallMain = Callable[..., tuple[int, str, str]]
 OPTIONS = ("--store", "file://results", "--raw-older-than", "90d")
 
 

@@ -1,15 +1,12 @@
 """The command `compare`."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from two_runs import EVEN, INFER, TRAIN, put_run, scale
-from workspace import Workspace
-
-CallMain = Callable[..., tuple[int, str, str]]
+from workspace import CallMain, Workspace
 
 
 @pytest.fixture

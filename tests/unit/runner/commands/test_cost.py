@@ -1,16 +1,14 @@
 """The command `cost`."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from factories import make_cell, make_environment, make_gpu, make_gpu_use, make_validity
 from two_runs import EVEN, put_run
-from workspace import Workspace
+from workspace import CallMain, Workspace
 
-CallMain = Callable[..., tuple[int, str, str]]
 PRICES = """\
 title: Ours
 currency: EUR

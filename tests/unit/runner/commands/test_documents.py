@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
@@ -15,8 +14,7 @@ from runner.cli import make_command
 from runner.commands.json_documents import StatusDocument
 from runner.commands.schema import KINDS
 from runner.sources import ROOT
-
-CallMain = Callable[..., tuple[int, str, str]]
+from workspace import CallMain
 
 
 def test_cells_are_printed_for_people_and_for_programs(call_main: CallMain) -> None:

@@ -1,12 +1,8 @@
 """Errors on the command line: one message for the user's, a traceback for the tool's, and their exit codes."""
 
-from collections.abc import Callable
-
 import pytest
 
-from workspace import MATRIX, Workspace
-
-CallMain = Callable[..., tuple[int, str, str]]
+from workspace import MATRIX, CallMain, Workspace
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,11 @@
 """What `run --dry-run` and `render` say on a cluster: no API server is asked, and nothing is written."""
 
-from collections.abc import Callable
-
 import pytest
 
 from kubeconfigs import write_kubeconfig
 from s3_server import S3Server
-from workspace import Workspace
+from workspace import CallMain, Workspace
 
-CallMain = Callable[..., tuple[int, str, str]]
 PRICED = "extends: eks\npools:\n  cpu: {price_per_hour: 0.3}\n"
 
 

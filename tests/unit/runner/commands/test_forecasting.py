@@ -1,6 +1,5 @@
 """The commands `forecast` and `probe --run` as a user calls them."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,8 @@ from factories import (
     make_run,
     put_documents,
 )
-from workspace import Workspace
+from workspace import CallMain, Workspace
 
-CallMain = Callable[..., tuple[int, str, str]]
 MIB = 2**20
 
 

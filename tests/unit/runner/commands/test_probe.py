@@ -3,41 +3,30 @@
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from bench.schema import Framework
 from fake_interpreters import make_measuring_interpreter, read_log
-from runner import cli
 from runner.matrix import GpuKind
 from runner.probe import ProbeReport
-from workspace import Workspace
+from workspace import CallMain, Workspace
 
 GIB = 2**30
 REAL_SEARCH_SECONDS = 1800.0
-CallProbe = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def call_probe(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CallProbe:
-    """Calls `probe conv6 --python ./python` in this process; 11 samples fit. Returns exit code, stdout and stderr."""
+def call_probe(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, call_main: CallMain) -> CallMain:
+    """Calls `probe conv6 --python ./python`; 11 samples fit."""
     make_measuring_interpreter(workspace.folder / "python", log=workspace.log, num_samples_that_fit=11)
     monkeypatch.setattr("runner.local.hardware.find_gpu", lambda: None)
-
-    def call(*words: str, model: str = "conv6") -> tuple[int, str, str]:
-        monkeypatch.chdir(workspace.folder)
-        monkeypatch.setattr(sys, "argv", ["benchmatrix", "probe", model, "--python", "./python", *words])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        assert isinstance(end.value.code, int)
-        return end.value.code, *capfd.readouterr()
-
-    return call
+    return partial(call_main, "probe", "conv6", "--python", "./python")
 
 
-def test_every_trial_is_printed_and_the_largest_batch_at_the_end(call_probe: CallProbe, workspace: Workspace) -> None:
+def test_every_trial_is_printed_and_the_largest_batch_at_the_end(call_probe: CallMain, workspace: Workspace) -> None:
     code, out, err = call_probe()
 
     assert (code, err) == (0, "")
@@ -52,7 +41,7 @@ def test_every_trial_is_printed_and_the_largest_batch_at_the_end(call_probe: Cal
     assert len(read_log(workspace.log)) == 7  # each trial in a process of its own
 
 
-def test_json_goes_to_stdout_and_the_trials_to_stderr(call_probe: CallProbe) -> None:
+def test_json_goes_to_stdout_and_the_trials_to_stderr(call_probe: CallMain) -> None:
     code, out, err = call_probe("--json", "--phase", "infer", "--precision", "bf16", "--input-size", "64")
 
     report = ProbeReport.model_validate_json(out)
@@ -68,7 +57,7 @@ def test_json_goes_to_stdout_and_the_trials_to_stderr(call_probe: CallProbe) -> 
 
 
 def test_trials_share_the_caches_of_compiled_kernels_which_end_with_the_search(
-    call_probe: CallProbe, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    call_probe: CallMain, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(workspace.folder / "mine"))
     note = 'echo "$TORCHINDUCTOR_CACHE_DIR $JAX_COMPILATION_CACHE_DIR $TRITON_CACHE_DIR" >> caches'
@@ -107,7 +96,7 @@ def test_a_real_search_finds_what_fits_into_the_memory_that_there_is(
 
 
 def test_a_visible_gpu_is_taken_and_shares_the_batch_with_others(
-    call_probe: CallProbe, monkeypatch: pytest.MonkeyPatch
+    call_probe: CallMain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gpus = GpuKind(name="NVIDIA A100-SXM4-40GB", compute_capability=(8, 0), num_gpus=4)
     monkeypatch.setattr("runner.local.hardware.find_gpu", lambda: gpus)
@@ -132,7 +121,7 @@ def test_a_visible_gpu_is_taken_and_shares_the_batch_with_others(
         (["--deadline", "0"], "--deadline 0: "),
     ],
 )
-def test_an_error_of_the_user_is_one_message(words: list[str], message: str, call_probe: CallProbe) -> None:
+def test_an_error_of_the_user_is_one_message(words: list[str], message: str, call_probe: CallMain) -> None:
     code, out, err = call_probe(*words)
     assert (code, out) == (2, "")
     assert err.startswith(f"error: {message}")

@@ -1,16 +1,12 @@
 """The commands that read finished runs: status, report, audit; and forecast."""
 
-from collections.abc import Callable
-
 import pytest
 
 from collector.audit.claims import load_study
 from factories import make_cell
 from fake_interpreters import read_log
 from two_runs import put_run
-from workspace import Workspace
-
-CallMain = Callable[..., tuple[int, str, str]]
+from workspace import CallMain, Workspace
 
 
 def test_every_command_reads_a_finished_run(call_main: CallMain, workspace: Workspace) -> None:

@@ -4,21 +4,18 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable
 
 import pytest
 
 from bench.store import Store
-from factories import make_run
+from factories import make_run, present
 from fake_interpreters import make_interpreter, read_log
 from memory_cgroup import MemoryCgroup
 from runner.commands.run_execution import format_resume_command
 from runner.progress import RunEvent
 from s3_server import S3Server
 from stand_in_records import VERDICT_VARIABLE
-from workspace import MATRIX, PROGRAM, Workspace, name_repeats, read_results
-
-CallMain = Callable[..., tuple[int, str, str]]
+from workspace import MATRIX, PROGRAM, CallMain, Workspace, name_repeats, read_results
 
 
 def test_a_run_ends_with_a_table_and_a_report(call_main: CallMain, workspace: Workspace) -> None:
@@ -70,7 +67,7 @@ def test_cells_that_end_badly_do_not_keep_the_others_from_being_measured(
     call_main: CallMain, workspace: Workspace, memory_cgroup: MemoryCgroup
 ) -> None:
     """One of each kind: a crash, want of memory, a hang, and one that is well."""
-    fill = shlex.join([sys.executable, "-S", "-c", "full = b'x' * 2**30"])
+    fill = shlex.join([sys.executable, "-S", "-c", "print('filling', flush=True); full = b'x' * 2**30"])
     workspace.make_python(
         before='case "$BENCH_CELL" in\n'
         "*'\"batch_size\":1,'*) kill -SEGV $$;;\n"
@@ -84,8 +81,10 @@ def test_cells_that_end_badly_do_not_keep_the_others_from_being_measured(
     code, out, err = call_main("run", "quick.yaml", "--python", "./python", "--no-report")
 
     assert (code, err) == (1, "")
-    statuses = {result.cell.batch_size: result.status for result in workspace.read_results()}
-    assert statuses == {1: "failed", 2: "oom", 3: "timeout", 4: "ok"}
+    ends = {result.cell.batch_size: (result.status, result.error) for result in workspace.read_results()}
+    assert {size: status for size, (status, _) in ends.items()} == {1: "failed", 2: "oom", 3: "timeout", 4: "ok"}
+    error = present(ends[2][1])
+    assert (error.kind, error.signal, error.stderr_tail) == ("out-of-memory", "SIGKILL", "filling\n")
     assert "ended by SIGSEGV" in out
     assert "killed by the kernel's OOM killer" in out
     assert "still running after timeout_seconds = 0.5" in out

@@ -1,7 +1,6 @@
 """What is said of repeats without a result: a run that goes on has some to go, one that has ended misses them."""
 
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,9 +8,7 @@ import pytest
 from bench.store import Store
 from factories import make_result, make_run, put_documents
 from runner.local.process import hold_host_lock
-from workspace import Workspace
-
-CallMain = Callable[..., tuple[int, str, str]]
+from workspace import CallMain, Workspace
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """`watch` and `run --watch` on this machine, from the command line: three nights, of which the last is slower."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,7 @@ from nights import SLOWED, SimulatedNights
 from runner.commands.json_documents import WatchDocument
 from stand_in_records import STEP_VARIABLE
 from webhook_receiver import receive
-from workspace import Workspace
-
-CallMain = Callable[..., tuple[int, str, str]]
+from workspace import CallMain, Workspace
 
 
 def test_watch_suspects_then_confirms_and_says_so_by_its_exit_code(call_main: CallMain, workspace: Workspace) -> None:

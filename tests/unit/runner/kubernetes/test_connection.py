@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -36,13 +36,6 @@ from runner.kubernetes.connection import (
 from runner.kubernetes.objects import read_job_status
 
 JOBS = "/apis/batch/v1/namespaces/x/jobs"
-
-
-@pytest.fixture
-def server() -> Iterator[LyingServer]:
-    started = LyingServer()
-    yield started
-    started.stop()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import base64
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,13 +21,6 @@ from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.login import find_context
 
 EXEC = "client.authentication.k8s.io/v1"
-
-
-@pytest.fixture
-def server() -> Iterator[LyingServer]:
-    started = LyingServer()
-    yield started
-    started.stop()
 
 
 class Kubeconfig:

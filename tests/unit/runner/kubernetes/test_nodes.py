@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench.exit_codes import EXIT_NODE_FAULT
-from bench.schema import Cell, Node, NodeFault, PlannedCell, read_placement
+from bench.schema import Cell, Node, NodeFault, read_placement
 from bench.store import Store, placement_key, placements_prefix
 from cluster_objects import load_job, load_pod
 from collector.comparisons import COMPARISONS
@@ -17,9 +17,8 @@ from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, SHARING_FIEL
 from factories import make_cell, make_placement, make_result, make_run
 from job_manifests import RUN_ID, load
 from node_faults import make_node_fault
-from ongoing_runs import SameThread, make_ongoing, submit, track
+from ongoing_runs import SameThread, make_ongoing, submit, track, track_cell
 from runner.kubernetes.connection import ApiError
-from runner.kubernetes.names import JobKey
 from runner.kubernetes.nodes import (
     BLOCK_FIELDS,
     LEFT_OUT_TIME,
@@ -34,7 +33,6 @@ from runner.kubernetes.nodes import (
 from runner.kubernetes.objects import JobStatus
 from runner.kubernetes.rendering import ANY_NODE, NodeWish
 from runner.kubernetes.tracked_jobs import TrackedJob
-from runner.matrix import Repeat
 
 NOW = datetime(2026, 11, 22, 6, tzinfo=UTC)
 RUN = make_run()
@@ -220,12 +218,6 @@ def test_a_block_was_on_the_node_of_most_of_its_attempts_each_round_on_its_own(s
 
 EAGER, COMPILED, GRAPH, OTHER = CELLS
 TYPES = {"node-1": "m6i.xlarge"}
-
-
-def track_cell(cell: Cell, number: int = 1) -> TrackedJob:
-    planned = PlannedCell(cell=cell, repeats=3, timeout_seconds=60.0)
-    key = JobKey(run_id="demo", cell_id=cell.cell_id, number=number, retry_round=0)
-    return TrackedJob(repeat=Repeat(planned=planned, number=number), key=key)
 
 
 class Sharing:

@@ -10,7 +10,7 @@ from importlib_resources import files
 
 from bench.errors import UserError
 from bench.exit_codes import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES
-from factories import make_cell
+from factories import make_cell, present
 from job_manifests import (
     KINDS,
     KUBERNETES_VERSION,
@@ -162,9 +162,8 @@ def test_what_no_job_can_be_made_of_is_one_message(
 
 def share(profile: Profile, **sharing: GpuSharing) -> Profile:
     """Return a profile whose GPUs are shared so; `time_slicing` is written with a hyphen in a profile."""
-    assert profile.gpu is not None
     named = {name.replace("_", "-"): found for name, found in sharing.items()}
-    return profile.model_copy(update={"gpu": profile.gpu.model_copy(update={"sharing": named})})
+    return profile.model_copy(update={"gpu": present(profile.gpu).model_copy(update={"sharing": named})})
 
 
 def render_pod(profile: Profile, **cell: Any) -> dict[str, Any]:
@@ -236,8 +235,7 @@ def test_clients_of_mps_meet_their_server_where_the_device_plugin_puts_it() -> N
 @pytest.mark.parametrize("tenants", [1, 2])
 def test_the_tenants_of_a_claimed_gpu_name_the_same_claim(tenants: int) -> None:
     base = load("gke")
-    assert base.gpu is not None
-    profile = base.model_copy(update={"gpu": base.gpu.model_copy(update={"request": "claim"})})
+    profile = base.model_copy(update={"gpu": present(base.gpu).model_copy(update={"request": "claim"})})
     pod = render_pod(profile, device="gpu", tenants=tenants)
     assert pod["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": "benchmatrix-1-gpu"}]
     assert [found["resources"]["claims"] for found in pod["containers"]] == [[{"name": "gpu"}]] * tenants

@@ -1,24 +1,16 @@
 """The states of a repeat and the transitions between them."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import product
 from typing import get_args
 
 import pytest
 
-from bench.schema import PlannedCell
-from factories import make_cell
-from runner.kubernetes.names import JobKey
-from runner.kubernetes.tracked_jobs import FOLLOWING, InvalidTransitionError, State, TrackedJob, TrackedJobs
-from runner.matrix import Repeat
+from ongoing_runs import track
+from runner.kubernetes.tracked_jobs import FOLLOWING, InvalidTransitionError, State, TrackedJobs
 
 STATES = get_args(State)
-
-
-def make_tracked(number: int = 1, state: State = "to-submit") -> TrackedJob:
-    planned = PlannedCell(cell=make_cell(), repeats=3, timeout_seconds=600.0)
-    key = JobKey(run_id="demo", cell_id=planned.cell.cell_id, number=number, retry_round=0)
-    return TrackedJob(repeat=Repeat(planned=planned, number=number), key=key, state=state)
 
 
 def test_every_state_leads_to_done_and_only_by_recording() -> None:
@@ -31,7 +23,7 @@ def test_every_state_leads_to_done_and_only_by_recording() -> None:
 
 @pytest.mark.parametrize(("before", "after"), list(product(STATES, STATES)))
 def test_a_job_moves_from_one_count_to_the_other_where_that_state_may_follow(before: State, after: State) -> None:
-    moved, other = make_tracked(1, before), make_tracked(2)
+    moved, other = replace(track("cpu", 1), state=before), track("cpu", 2)
     jobs = TrackedJobs([moved, other])
 
     with nullcontext() if after in FOLLOWING[before] else pytest.raises(InvalidTransitionError):

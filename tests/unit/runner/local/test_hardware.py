@@ -7,7 +7,7 @@ from typing import Any
 import pynvml
 import pytest
 
-from factories import make_cell
+from factories import make_cell, present
 from fake_interpreters import await_end
 from fake_mps import install_mps
 from fake_nvml import FakeNvml, install_nvml
@@ -52,8 +52,7 @@ def test_a_cell_gets_the_first_visible_gpus_of_one_kind(
 
 def test_a_cell_gets_one_slice_of_a_gpu_in_mig_mode_and_nothing_without_a_driver(nvml: FakeNvml) -> None:
     nvml.slices = {0: (3, 4)}
-    gpu = find_gpu()
-    assert gpu is not None
+    gpu = present(find_gpu())
     assert (gpu.name, gpu.num_gpus) == (f"{A100} MIG 1g.5gb", 1)
     nvml.refusals["nvmlInit"] = pynvml.NVML_ERROR_LIBRARY_NOT_FOUND
     assert find_gpu() is None

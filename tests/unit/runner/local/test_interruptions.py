@@ -12,6 +12,7 @@ import pytest
 
 from bench.schema import Run
 from bench.store import run_key
+from factories import present
 from fake_interpreters import read_log, read_pids
 from local_processes import await_death
 from workspace import HANG_GUARD_SECONDS, MATRIX, Workspace, name_repeats, open_terminal
@@ -65,8 +66,7 @@ def test_an_interrupted_run_says_which_command_goes_on_and_that_one_does(number:
     assert runner.returncode == 128 + number, output
     await_death(hanging)
     assert name_repeats(workspace.read_results()) == finished
-    resume_command = re.search(r"interrupted; what is finished is kept\. To resume:\n  (.+)\n$", output)
-    assert resume_command is not None
+    resume_command = present(re.search(r"interrupted; what is finished is kept\. To resume:\n  (.+)\n$", output))
     (workspace.folder / "go").touch()
     second = workspace.call(*shlex.split(resume_command[1]))
     assert second.returncode == 0, second.stderr
@@ -97,5 +97,4 @@ def await_starts(workspace: Workspace, number: int) -> None:
 
 def await_line(process: "subprocess.Popen[str]", word: str) -> None:
     """Return when the process has printed a line with `word`."""
-    assert process.stdout is not None
-    assert any(word in line for line in process.stdout)
+    assert any(word in line for line in present(process.stdout))

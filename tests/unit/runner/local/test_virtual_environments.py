@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UserError
+from factories import present
 from fake_interpreters import await_end, is_running
 from runner import sources
 from runner.local.installer import choose_variables, list_arguments
@@ -102,8 +103,7 @@ def test_make_installs_free_of_them_as_well(root: Path, tmp_path: Path, monkeypa
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
     repository = Path(__file__).parents[4]
     subprocess.run([sys.executable, "-m", "venv", tmp_path / ".venv"], check=True)
-    wanted = re.search(r"^INSTALL = \$\(BIN\)/(.*)$", (repository / "Makefile").read_text(), re.MULTILINE)
-    assert wanted is not None
+    wanted = present(re.search(r"^INSTALL = \$\(BIN\)/(.*)$", (repository / "Makefile").read_text(), re.MULTILINE))
 
     command = f"{tmp_path}/.venv/bin/{wanted[1]} tiny-framework"
     subprocess.run(command, shell=True, check=True, cwd=repository)
@@ -180,8 +180,7 @@ def test_a_killed_installation_is_waited_out_and_done_again(root: Path) -> None:
     assert is_running(orphan)
 
     second = start_installation(root)
-    assert second.stdout is not None
-    assert second.stdout.readline() == "pytorch-cpu: waiting for another installation\n"
+    assert present(second.stdout).readline() == "pytorch-cpu: waiting for another installation\n"
     assert is_running(orphan)
     (root / "go").touch()
     rest = second.communicate()[0]

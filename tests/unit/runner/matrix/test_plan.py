@@ -9,7 +9,7 @@ import pytest
 
 from bench.errors import UserError
 from bench.schema import Cell, PlannedCell
-from factories import make_cell
+from factories import make_cell, present
 from runner.local.hardware import plan_local_run
 from runner.matrix import GpuKind, Matrix, order_repeats
 from stored_runs import CELL_A, CELL_B
@@ -95,7 +95,6 @@ def test_a_matrix_of_which_nothing_can_run_is_refused_with_every_reason_once() -
 def test_the_id_of_a_new_run_holds_name_and_time_and_fits(name: str) -> None:
     run = plan_local_run(make_matrix(CELL_A, name=name), gpu=None, run_id=None)
 
-    match = re.fullmatch(r"(.*[^-])-(\d{8}-\d{6})-[0-9a-f]{4}", run.run_id)
-    assert match is not None
+    match = present(re.fullmatch(r"(.*[^-])-(\d{8}-\d{6})-[0-9a-f]{4}", run.run_id))
     assert name.startswith(match[1])
     assert match[2] == f"{run.created_at:%Y%m%d-%H%M%S}"

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from bench.errors import UserError
-from factories import make_cell
+from factories import make_cell, present
 from profile_files import write
 from runner.profiles.loading import load_profile
 from runner.profiles.model import GpuSharing, NodeRequirement, Profile
@@ -109,8 +109,7 @@ def test_what_sharing_asks_of_a_label_takes_the_place_of_what_the_pool_asks_of_i
     }
     sharing = SLICED | {"node_requirements": [require("kind", "In", "shared")]}
     profile = make({"time-slicing": sharing}, pool)
-    found = profile.find_pool(make_cell(device="gpu", tenants=3))
-    assert found is not None
+    found = present(profile.find_pool(make_cell(device="gpu", tenants=3)))
     assert found.node_selector == {"zone": "a"}
     added = (
         NodeRequirement(key="slices", operator="DoesNotExist"),
@@ -125,8 +124,7 @@ def test_what_sharing_asks_of_a_label_takes_the_place_of_what_the_pool_asks_of_i
 def test_the_name_of_a_gpu_may_say_that_it_is_shared() -> None:
     product = "nvidia.com/gpu.product"
     profile = make({"time-slicing": SLICED}, {"node_affinity": [[require(product, "In", "Tesla-T4")]]})
-    found = profile.find_pool(make_cell(device="gpu", tenants=2))
-    assert found is not None
+    found = present(profile.find_pool(make_cell(device="gpu", tenants=2)))
     ((first, *_),) = found.node_selector_terms
     assert first == NodeRequirement(key=product, operator="In", values=("Tesla-T4", "Tesla-T4-SHARED"))
 
@@ -154,8 +152,7 @@ def test_a_clouds_profile_needs_only_the_numbers_of_clients(name: str, tmp_path:
         cell = make_cell(device="gpu", tenants=2, sharing=strategy)
         assert profile.explain_unsupported(cell) is None
         pool, whole = profile.find_pool(cell), profile.pools["gpu"]
-        assert pool is not None
-        asked = {rule.key: rule for rule in pool.node_requirements if rule.operator == "In"}
+        asked = {rule.key: rule for rule in present(pool).node_requirements if rule.operator == "In"}
         refused = {rule.key: rule for rule in whole.node_requirements if rule.operator == "NotIn"}
         (label,) = (key for key in asked if key.endswith("sharing-strategy"))
         assert set(asked[label].values) <= set(refused[label].values)
