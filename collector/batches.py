@@ -34,11 +34,9 @@ class Card(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The size that it is sold as, and its name."""
         return f"{self.sold_as} ({self.name})"
 
     def find_budget(self, context_bytes: int) -> int:
-        """Return the bytes that tensors can have."""
         return self.total_bytes - DRIVER_BYTES - context_bytes
 
 
@@ -248,7 +246,6 @@ def _list_cautions(line: MemoryLine) -> Iterator[str]:
 
 
 def describe_key(key: Mapping[str, object]) -> str:
-    """Return in words what LINE_COLUMNS say."""
     gpus = "" if key["num_gpus"] == 1 else f" x {key['num_gpus']}, batch of one GPU"
     data = "" if key["data_dir"] is None else f", data {key['data_dir']}"
     return (

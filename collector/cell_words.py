@@ -41,6 +41,8 @@ OPTIONAL_FIELDS = {
     "num_profiled_steps": "{} steps profiled",
 }
 """Fields that the name of a row holds only where the rows vary them, and how they are written."""
+TOKEN_PHASES = ("prefill", "decode")
+"""The phases of language models: prompts that go in, and one token of each sequence that comes out."""
 ABSENT_FIELDS = {"num_classes": "no classes", "data_dir": "synthetic data"}
 SHARING_NAMES = {"time-slicing": "time-slicing", "mps": "MPS", "mig": "MIG"}
 
@@ -82,6 +84,18 @@ def name_device(fields: Fields) -> list[str]:
 def name_size(fields: Fields) -> str:
     """Return `224 px`, `128 tokens`."""
     return f"{fields['input_size']} {SIZE_UNITS[MODELS[fields['model']].task]}"
+
+
+def count_tokens(fields: Fields) -> int:
+    """Return the tokens of a sample, one sequence of a step: its prompt in prefill, one in decoding; of others 0."""
+    return {"prefill": int(fields["input_size"]), "decode": 1}.get(fields["phase"], 0)
+
+
+def choose_amount(fields: Fields) -> tuple[float, str]:
+    """Return of how many samples of a cell prices are said, and the words: 1,000 samples, or a million tokens."""
+    if tokens := count_tokens(fields):
+        return 1e6 / tokens, f"a million tokens {'in' if fields['phase'] == 'prefill' else 'out'}"
+    return 1000.0, "1,000 samples"
 
 
 def name_sharing(fields: Fields) -> list[str]:

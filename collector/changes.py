@@ -37,12 +37,10 @@ class RecordedChange:
 
     @property
     def is_pending(self) -> bool:
-        """Return whether no decision was made about the change yet."""
         return self.decision is None
 
     @property
     def is_confirmed(self) -> bool:
-        """Return whether it was decided that the change is real."""
         return self.decision is not None and self.decision.outcome == "confirmed"
 
     @property
@@ -60,7 +58,6 @@ class ChangeHistory:
     """Documents that cannot be read, or are of another change than their key says."""
 
     def of_night(self, run_id: str) -> list[RecordedChange]:
-        """Return the changes that were seen in one run."""
         return [change for change in self.changes if change.suspicion.night_run_id == run_id]
 
 

@@ -56,7 +56,6 @@ def list_doubts(analysis: Analysis) -> list[Doubt]:
 
 
 def _find_bad_repeats(analysis: Analysis) -> Iterator[Doubt]:
-    """Yield a doubt for each way in which planned repeats did not end ok."""
     results = analysis.collection.results
     for status, rows in results[results["status"] != "ok"].groupby("status", sort=False):
         cells, more = _name_cells(analysis, rows), ""

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import pandas as pd
 
 from collector.analysis import Analysis
-from collector.cell_words import describe_field, name_sharing, name_size
+from collector.cell_words import TOKEN_PHASES, count_tokens, describe_field, name_sharing, name_size
 from collector.comparisons import FP32, Obstacle, estimate_pair, find_obstacle
 from collector.costs.document import CostDocument
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, find_varying, label_hardware, sort_cells
@@ -185,8 +185,12 @@ def make_grid(analysis: Analysis) -> Grid:
         others = [describe_cell(one.cell) | {"cell_id": one.cell.cell_id, "left_out": one.reason} for one in left_out]
         rows = pd.concat([rows, pd.DataFrame(others)], ignore_index=True).astype({"num_gpus": "int64"})
     rows = sort_cells(rows)
+    tokens = pd.Series([count_tokens(row) for row in list_rows(rows[["phase", "input_size"]])], rows.index)
+    rows["rate_per_s"] = rows["throughput_samples_per_s"] * tokens.where(tokens > 0, 1)
+    for name in ENERGIES:
+        rows[name] = rows[name] * (1e6 / tokens).where(tokens > 0, 1.0)
     if analysis.costs is not None:
-        rows["cost_per_1000_samples"] = _list_costs(rows, analysis.costs)
+        rows["cost_of_amount"] = _list_costs(rows, analysis.costs)
     bad = analysis.collection.results
     statuses = bad[bad["status"] != "ok"].groupby("cell_id", sort=False)["status"].agg(count_values).to_dict()
     listed = list_rows(rows)
@@ -268,10 +272,8 @@ def _name_device(row: Row, part: Literal["device", "hardware"]) -> str:
 
 
 def _list_costs(rows: pd.DataFrame, costs: CostDocument) -> list[float]:
-    """Return what 1,000 samples of each row cost on its cheapest machine; NaN where no machine is known."""
-    cheapest = {
-        (one.cell_id, one.label): one.offers[0].cost_per_1000_samples.value for one in costs.cells if one.offers
-    }
+    """Return what 1,000 samples of each row, or a million tokens, cost on its cheapest machine; NaN without one."""
+    cheapest = {(one.cell_id, one.label): one.offers[0].amount_cost.value for one in costs.cells if one.offers}
     return [cheapest.get(key, math.nan) for key in zip(rows["cell_id"], rows["label"], strict=True)]
 
 
@@ -282,15 +284,22 @@ def _list_metrics(rows: pd.DataFrame, analysis: Analysis) -> tuple[Metric, ...]:
         ", else ".join(words for name, words in kinds.items() if name in rows and rows[name].notna().any())
         for kinds in (MEMORIES, ENERGIES)
     ]
+    kinds = [name in TOKEN_PHASES for name in rows["phase"]]
+
+    def name_amount(samples: str, tokens: str) -> str:
+        return " or ".join([samples] * (not all(kinds) or not kinds) + [tokens] * any(kinds))
+
+    rate = Unit(label=name_amount("samples/s", "tokens/s"), size=1.0, num_digits=THROUGHPUT.num_digits)
+    energy = f"energy {name_amount('a sample', 'of a million tokens')} ({of[1]})"
     known = [
         Metric("time", "step time", MILLISECOND, ("center_step_seconds",), signs=("longer", "shorter"), words=TIMES),
-        Metric("throughput", "throughput", THROUGHPUT, ("throughput_samples_per_s",), best=max, signs=("more", "less")),
+        Metric("throughput", "throughput", rate, ("rate_per_s",), best=max, signs=("more", "less")),
         Metric("memory", f"peak memory ({of[0]})", choose_memory_unit(memory), tuple(MEMORIES)),
-        Metric("energy", f"energy a sample ({of[1]})", JOULE, tuple(ENERGIES)),
+        Metric("energy", energy, JOULE, tuple(ENERGIES)),
     ]
     if analysis.costs is not None:
-        title, unit = "cost of 1,000 samples (cheapest machine)", Unit(label=analysis.costs.currency, size=1.0)
-        known.append(Metric("cost", title, unit, ("cost_per_1000_samples",)))
+        title = f"cost of {name_amount('1,000 samples', 'a million tokens')} (cheapest machine)"
+        known.append(Metric("cost", title, Unit(label=analysis.costs.currency, size=1.0), ("cost_of_amount",)))
     found = [one for one in known if any(name in rows and rows[name].notna().any() for name in one.columns)]
     return tuple(found or known[:1])
 

@@ -248,7 +248,6 @@ def _place(interval: Interval, band: Interval) -> Place:
 
 
 def _list_intervals(pairs: pd.DataFrame) -> list[Interval]:
-    """Return the intervals of the ratios that have one."""
     known = pairs[pairs["ratio_low"].notna()]
     return list(zip(known["ratio_low"], known["ratio_high"], strict=True))
 

@@ -232,7 +232,6 @@ class Judgement(NamedTuple):
 
 
 def _judge_by_arithmetic(kindest: Rate) -> Judgement:
-    """Return whether the devices of a row can do its work in its time."""
     row, device = kindest.row, kindest.device
     if kindest.peaks[1] is None:
         return Judgement("unknown", f"no {row.precision} peak of the {device.name} is known ({device.source})")

@@ -13,11 +13,11 @@ from collector.prices.table import PriceRow
 from collector.results.frames import Row, make_frame
 from collector.tables.table import CELL, Column, Table, interval_column, make_table, number_column, text_column
 from collector.tables.table import write_markdown as write_tables
-from collector.units import HOUR, JOULE, Unit, count_things, format_significant
+from collector.units import HOUR, JOULE, MILLISECOND, Unit, count_things, format_significant
 
 THOUSAND = 1000
 Verdict = Literal["cpu", "gpu", "undecided", "not priced"]
-Rule = Literal["deadline", "budget"]
+Rule = Literal["deadline", "budget", "step-time"]
 
 
 class Figure(Document):
@@ -46,6 +46,8 @@ class Energy(Document):
     """The energy of a cell, and what it is of."""
 
     joules_per_1000_samples: Figure
+    joules_per_million_tokens: Figure | None = None
+    """Of a language model."""
     covers: tuple[str, ...]
     """The parts that it is the energy of: `GPU`, `CPU sockets`, `vCPUs`. Memory, disks and fans are in none."""
     is_estimate: bool
@@ -64,14 +66,25 @@ class OfferCost(Document):
     cost_of_job: Figure | None
     co2_grams_per_1000_samples: Figure | None
     co2_grams_of_job: Figure | None
+    cost_per_million_tokens: Figure | None = None
+    """Of a language model; `CellCost.tokens` says which tokens."""
+    co2_grams_per_million_tokens: Figure | None = None
 
     @property
     def place(self) -> str:
         return self.row.place
 
+    @property
+    def amount_cost(self) -> Figure:
+        """What a million tokens cost, or 1,000 samples of what has no tokens."""
+        return self.cost_per_million_tokens or self.cost_per_1000_samples
+
 
 class CellCost(Document):
-    """What one cell takes for 1,000 samples, and on which machines it was priced."""
+    """What one cell takes for 1,000 samples, and on which machines it was priced.
+
+    A sample of a language model is a sequence of a step: in prefill a prompt, in decoding one token.
+    """
 
     run_id: str
     cell_id: str
@@ -85,14 +98,23 @@ class CellCost(Document):
     """0 of a CPU cell."""
     num_threads: int | None
     """Threads that it was measured with; None where that is not known."""
+    step_seconds: Figure
+    """The step time; in decoding that is the time per output token."""
+    tokens: Literal["in", "out"] | None = None
+    """Which tokens a language model is priced by: those of prompts (prefill), or those that come out (decode)."""
     seconds_per_1000_samples: Figure
     seconds_of_job: Figure | None
+    """None of language models too: a data set has samples, no tokens."""
     energy: Energy | None
     joules_of_job: Figure | None
     offers: tuple[OfferCost, ...]
     """The cheapest first."""
     reason: str
     """Why it has no offer; empty where it has."""
+
+    @property
+    def amount(self) -> str:
+        return "1,000 samples" if self.tokens is None else f"a million tokens {self.tokens}"
 
 
 class Job(Document):
@@ -107,7 +129,7 @@ class Job(Document):
 
 
 class Choice(Document):
-    """Which cell and machine to take for a deadline or a budget."""
+    """Which cell and machine to take for a deadline or a budget, or for steps that take no longer than asked."""
 
     work: str
     rule: Rule
@@ -117,8 +139,10 @@ class Choice(Document):
     not_known: tuple[str, ...] = ()
     """Cells that would be the better choice, or the only one: they meet it, but by an amount that has no interval."""
     place: str | None
-    seconds_of_job: Figure | None
-    cost_of_job: Figure | None
+    seconds_of_job: Figure | None = None
+    cost_of_job: Figure | None = None
+    cost_per_1000_samples: Figure | None = None
+    cost_per_million_tokens: Figure | None = None
 
 
 class CpuAnswer(Document):
@@ -155,32 +179,27 @@ def describe_place(cell: CellCost, offer: OfferCost) -> str:
 
 
 class Option(NamedTuple):
-    """A cell on a machine."""
+    """A cell on a machine, with what a rule looks at: of the whole job, or of a step and an amount of samples."""
 
     cell: CellCost
     offer: OfferCost
+    seconds: Figure
+    cost: Figure
 
-    @property
-    def seconds(self) -> Figure:
-        """Of the job: a deadline and a budget need one."""
-        assert self.cell.seconds_of_job is not None
-        return self.cell.seconds_of_job
-
-    @property
-    def cost(self) -> Figure:
-        assert self.offer.cost_of_job is not None
-        return self.offer.cost_of_job
-
-    def describe(self, currency: str) -> str:
-        hours = format_figure(self.seconds.scale(1 / HOUR.size))
+    def describe(self, currency: str, rule: Rule) -> str:
+        of_step = rule == "step-time"
+        unit = MILLISECOND if of_step else HOUR
+        time = f"{format_figure(self.seconds.scale(1 / unit.size))} {unit.label}{' a step' * of_step}"
+        amount = f" for {self.cell.amount}" * of_step
         place = describe_place(self.cell, self.offer)
-        return f"{place} with {self.cell.label}: {hours} h, {format_figure(self.cost)} {currency}"
+        return f"{place} with {self.cell.label}: {time}, {format_figure(self.cost)} {currency}{amount}"
 
 
 def choose(work: str, cells: Sequence[CellCost], rule: Rule, bound: float, currency: str) -> Choice:
     """Return the cheapest cell and machine for a deadline (seconds), or the fastest for a budget, of the whole job.
 
-    The upper end of the interval has to meet the bound. Options of which that is not known are named, not chosen.
+    `step-time`: the cheapest whose steps take no longer than the bound (seconds). The upper end of the interval has to
+    meet the bound. Options of which that is not known are named, not chosen.
     """
 
     best, other = "cheapest", "fastest"
@@ -189,23 +208,25 @@ def choose(work: str, cells: Sequence[CellCost], rule: Rule, bound: float, curre
     if rule == "budget":
         best, other, rank, rank_other = other, best, rank_other, rank
         limit = f"for at most {bound:g} {currency}"
-    options = sorted(_list_options(cells), key=rank)
-    states = [(option.seconds if rule == "deadline" else option.cost).meets(bound) for option in options]
+    elif rule == "step-time":
+        limit = f"in steps of at most {bound / MILLISECOND.size:g} ms"
+    options = sorted(_list_options(cells, rule), key=rank)
+    states = [(option.cost if rule == "budget" else option.seconds).meets(bound) for option in options]
     place = states.index(True) if True in states else None
     chosen = None if place is None else options[place]
     unknown = [option for option, state in zip(options, states[:place], strict=False) if state is None]
     if chosen is not None:
-        sentence = f"{work}: the {best} {limit} is {chosen.describe(currency)}"
+        sentence = f"{work}: the {best} {limit} is {chosen.describe(currency, rule)}"
     elif unknown:
         sentence = f"{work}: nothing that was measured and priced is known to be done {limit}"
     elif options:
-        nearest = min(options, key=rank_other).describe(currency)
+        nearest = min(options, key=rank_other).describe(currency, rule)
         sentence = f"{work}: nothing that was measured and priced is done {limit}; the {other} is {nearest}"
     else:
         sentence = f"{work}: no cell has a price"
     if unknown:
         more = f", and of {len(unknown) - 1} more" if len(unknown) > 1 else ""
-        sentence += f"; it is not known, without an interval, of {unknown[0].describe(currency)}{more}"
+        sentence += f"; it is not known, without an interval, of {unknown[0].describe(currency, rule)}{more}"
     return Choice(
         work=work,
         rule=rule,
@@ -213,8 +234,10 @@ def choose(work: str, cells: Sequence[CellCost], rule: Rule, bound: float, curre
         cell_id=chosen and chosen.cell.cell_id,
         not_known=tuple(dict.fromkeys(option.cell.cell_id for option in unknown)),
         place=chosen and chosen.offer.place,
-        seconds_of_job=chosen and chosen.seconds,
-        cost_of_job=chosen and chosen.cost,
+        seconds_of_job=chosen and chosen.cell.seconds_of_job,
+        cost_of_job=chosen and chosen.offer.cost_of_job,
+        cost_per_1000_samples=chosen and chosen.offer.cost_per_1000_samples,
+        cost_per_million_tokens=chosen and chosen.offer.cost_per_million_tokens,
     )
 
 
@@ -229,8 +252,7 @@ def answer_cpu_or_gpu(work: str, cells: Sequence[CellCost], currency: str) -> Cp
     if not on_cpu or not on_gpu:
         return None
     cpu, gpu = (
-        min(_list_options(side), key=lambda option: option.offer.cost_per_1000_samples.value, default=None)
-        for side in (on_cpu, on_gpu)
+        min(_list_options(side, "step-time"), key=attrgetter("cost.value"), default=None) for side in (on_cpu, on_gpu)
     )
     verdict: Verdict = "not priced"
     ratio = break_even = None
@@ -250,9 +272,10 @@ def answer_cpu_or_gpu(work: str, cells: Sequence[CellCost], currency: str) -> Cp
             else:
                 verdict = "undecided"
             answer = {"cpu": "a CPU node is cheaper", "gpu": "a GPU is cheaper"}.get(verdict, verdict)
+            place = describe_place(gpu.cell, gpu.offer)
             words = (
-                f"{answer}: {cpu.offer.place} costs {format_figure(ratio)} times as much as {describe_place(*gpu)}; "
-                f"the CPU node is cheaper {bound}"
+                f"{answer}: {cpu.offer.place} costs {format_figure(ratio)} times as much as {place}; the CPU node is "
+                f"cheaper {bound}"
             )
         words += _name_difference(work, cell, gpu.cell)
     return CpuAnswer(
@@ -288,35 +311,54 @@ def format_figure(figure: Figure) -> str:
     return f"{format_significant(figure.value)} ({format_significant(figure.low)} to {format_significant(figure.high)})"
 
 
-def _list_options(cells: Iterable[CellCost]) -> Iterator[Option]:
-    return (Option(cell, offer) for cell in cells for offer in cell.offers)
+def _list_options(cells: Iterable[CellCost], rule: Rule) -> Iterator[Option]:
+    for cell in cells:
+        for offer in cell.offers:
+            if rule == "step-time":
+                yield Option(cell, offer, cell.step_seconds, offer.amount_cost)
+            elif cell.seconds_of_job is not None and offer.cost_of_job is not None:
+                yield Option(cell, offer, cell.seconds_of_job, offer.cost_of_job)
 
 
 GRAM = Unit(label="g", size=1.0)
 KILOGRAM = Unit(label="kg", size=1e3)
 KILOWATT_HOUR = Unit(label="kWh", size=3.6e6)
 MEAN_REMARK = "A measured energy is the geometric mean of the repeats that count."
-TEXTS = ("label", "run_id", "place", "energy_of")
+TEXTS = ("label", "run_id", "place", "energy_of", "tokens")
 
 
 def make_sample_table(document: CostDocument) -> Table | None:
-    """Return a row per cell: cost, energy and CO2 of 1,000 samples on the cheapest machine that has its device.
+    """Return a row per cell without tokens: cost, energy and CO2 of 1,000 samples; see `_make_amount_table`."""
+    return _make_amount_table(document, [cell for cell in document.cells if cell.tokens is None], "1,000 samples")
+
+
+def make_token_table(document: CostDocument) -> Table | None:
+    """Return a row per cell of a language model: cost, energy and CO2 of a million tokens in, or out."""
+    of_tokens = [text_column("tokens", "tokens"), *_figure_columns("step time", "step_seconds", MILLISECOND)]
+    cells = [cell for cell in document.cells if cell.tokens is not None]
+    return _make_amount_table(document, cells, "a million tokens", *of_tokens)
+
+
+def _make_amount_table(document: CostDocument, cells: Sequence[CellCost], amount: str, *others: Column) -> Table | None:
+    """Return cost, energy and CO2 of an amount on the cheapest machine that has the cell's device.
 
     None where neither the cost nor the energy of a cell is known. CO2 depends on where a machine is.
     """
-    has_price = any(cell.offers for cell in document.cells)
-    has_energy = any(cell.energy is not None for cell in document.cells)
+    has_price = any(cell.offers for cell in cells)
+    has_energy = any(cell.energy is not None for cell in cells)
     if not has_price and not has_energy:
         return None
     money = Unit(label=document.currency, size=1.0)
     columns = [
+        *others,
         number_column("per hour", "price_per_hour", money, is_optional=True),
         *(_figure_columns("cost", "cost", money) if has_price else ()),
         *(_figure_columns("energy", "joules", JOULE) if has_energy else ()),
         text_column("energy of", "energy_of", is_optional=True),
         number_column("CO2", "co2", GRAM, is_optional=True),
     ]
-    return _make_cost_table(f"{'Cost, energy and CO2' if has_price else 'Energy'} of 1,000 samples", columns, document)
+    caption = f"{'Cost, energy and CO2' if has_price else 'Energy'} of {amount}"
+    return _make_cost_table(caption, columns, document, cells)
 
 
 def make_job_table(document: CostDocument) -> Table | None:
@@ -332,27 +374,30 @@ def make_job_table(document: CostDocument) -> Table | None:
     ]
     epochs = f"{document.job.epochs:g} {'epoch' if document.job.epochs == 1 else 'epochs'}"
     caption = f"Time, cost, energy and CO2 of {epochs} of {document.job.num_samples:,} samples ({document.job.title})"
-    return _make_cost_table(caption, columns, document)
+    return _make_cost_table(caption, columns, document, [cell for cell in document.cells if cell.seconds_of_job])
 
 
-def _make_cost_table(caption: str, columns: Sequence[Column], document: CostDocument) -> Table:
-    rows = [_describe_cell(cell, document) for cell in document.cells]
+def _make_cost_table(
+    caption: str, columns: Sequence[Column], document: CostDocument, cells: Sequence[CellCost]
+) -> Table:
+    rows = [_describe_cell(cell, document) for cell in cells]
     run = text_column("run", "run_id", is_optional=True)
     shown = [CELL, run, text_column("cheapest machine", "place", is_optional=True), *columns]
     names = [source for column in shown for source in column.sources]
     frame = make_frame(rows, {name: "str" if name in TEXTS else "float64" for name in names})
-    has_measured = any(cell.energy is not None and not cell.energy.is_estimate for cell in document.cells)
+    has_measured = any(cell.energy is not None and not cell.energy.is_estimate for cell in cells)
     return make_table(caption, shown, frame, remark=MEAN_REMARK if has_measured else "")
 
 
 def _describe_cell(cell: CellCost, document: CostDocument) -> Row:
-    """Return a cell on its cheapest machine: each figure with its ends, of 1,000 samples and of the job."""
+    """Return a cell on its cheapest machine: each figure with its ends, of its amount of samples and of the job."""
     offer, energy = next(iter(cell.offers), None), cell.energy
     source = "" if energy is None else " and ".join(energy.covers) + (", estimated" if energy.is_estimate else "")
     figures = {
-        "joules": energy.joules_per_1000_samples if energy else None,
-        "cost": offer.cost_per_1000_samples if offer else None,
-        "co2": offer.co2_grams_per_1000_samples if offer else None,
+        "step_seconds": cell.step_seconds,
+        "joules": (energy.joules_per_million_tokens or energy.joules_per_1000_samples) if energy else None,
+        "cost": offer.amount_cost if offer else None,
+        "co2": (offer.co2_grams_per_million_tokens or offer.co2_grams_per_1000_samples) if offer else None,
         "seconds_of_job": cell.seconds_of_job,
         "joules_of_job": cell.joules_of_job,
         "cost_of_job": offer.cost_of_job if offer else None,
@@ -360,6 +405,7 @@ def _describe_cell(cell: CellCost, document: CostDocument) -> Row:
     }
     row: Row = {
         "label": cell.label,
+        "tokens": cell.tokens,
         "run_id": cell.run_id if len(document.run_ids) > 1 else None,
         "place": offer and describe_place(cell, offer),
         "price_per_hour": offer and offer.price_per_hour,
@@ -403,7 +449,8 @@ def list_texts(document: CostDocument) -> dict[str, list[str]]:
 
 
 def list_tables(document: CostDocument) -> list[Table]:
-    return [table for table in (make_job_table(document), make_sample_table(document)) if table is not None]
+    tables = (make_job_table(document), make_sample_table(document), make_token_table(document))
+    return [table for table in tables if table is not None]
 
 
 def write_markdown(document: CostDocument) -> str:

@@ -5,11 +5,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import attrgetter
 
 import pandas as pd
 
 from bench.errors import UserError
 from bench.registry import Device
+from collector.cell_words import count_tokens
 from collector.costs.document import (
     KILOWATT_HOUR,
     THOUSAND,
@@ -37,7 +39,7 @@ from collector.results.cell_repeats import NO, judge_counting, read_estimate
 from collector.results.collection import Collection
 from collector.results.frames import Row, list_rows
 from collector.results.summary import summarize_cells
-from collector.statistics import Estimate, measure, scale_estimate
+from collector.statistics import Estimate, measure
 from collector.units import HOUR, count_things
 
 MAX_SAMPLES = 10**15
@@ -163,6 +165,8 @@ class CostQuestion:
     """What is asked of measured cells and a price table."""
 
     job: Job | None = None
+    max_step_seconds: float | None = None
+    """Only cells count whose step takes no longer, at the upper end of its interval, as of a deadline."""
     deadline_seconds: float | None = None
     """Of the job, as the budget is."""
     budget: float | None = None
@@ -193,22 +197,41 @@ def evaluate_costs(
         _price_cell(row, repeats[row["run_id"], row["cell_id"], row["environment_id"]], work, table, question)
         for row, work in zip(list_rows(rows), _name_works(rows), strict=True)
     )
-    ordered = sorted(cells, key=lambda cell: cell.work)
-    groups = [(work, list(group)) for work, group in groupby(ordered, key=lambda cell: cell.work)]
-    currency = table.currency
-    bounds: list[tuple[Rule, float | None]] = [("deadline", question.deadline_seconds), ("budget", question.budget)]
-    choices = [choose(*own, rule, bound, currency) for rule, bound in bounds if bound is not None for own in groups]
-    answers = [answer_cpu_or_gpu(*group, currency) for group in groups]
+    if question.job and cells and not any(cell.seconds_of_job for cell in cells):
+        raise UserError(
+            f"--dataset {question.job.data_set}: a data set has samples, and all cells of these runs are of language "
+            "models, which are priced by a million tokens; leave it out"
+        )
+    limit, kept, currency = question.max_step_seconds, cells, table.currency
+    if limit is not None:
+        kept = tuple(cell for cell in cells if cell.step_seconds.meets(limit))
+    bounds: list[tuple[Rule, float | None, Iterable[CellCost]]] = [
+        ("step-time", limit, cells),
+        ("deadline", question.deadline_seconds, (cell for cell in kept if cell.seconds_of_job)),
+        ("budget", question.budget, (cell for cell in kept if cell.seconds_of_job)),
+    ]
+    choices = [
+        choose(*group, rule, bound, currency)
+        for rule, bound, own in bounds
+        if bound is not None
+        for group in _group_works(own)
+    ]
+    answers = [answer_cpu_or_gpu(*group, currency) for group in _group_works(kept)]
     return CostDocument(
         run_ids=tuple(collection.run.run_id for collection in collections),
         prices=table.title,
         currency=currency,
         job=question.job,
-        assumptions=(*_list_assumptions(question, cells, int(is_shared.sum())),),
-        cells=cells,
+        assumptions=(*_list_assumptions(question, cells, kept, int(is_shared.sum())),),
+        cells=kept,
         choices=tuple(choices),
         cpu_answers=tuple(answer for answer in answers if answer is not None),
     )
+
+
+def _group_works(cells: Iterable[CellCost]) -> list[tuple[str, list[CellCost]]]:
+    by_work = attrgetter("work")
+    return [(work, list(group)) for work, group in groupby(sorted(cells, key=by_work), key=by_work)]
 
 
 def _index_repeats(collections: Iterable[Collection]) -> dict[tuple[str, str, str], list[Row]]:
@@ -235,11 +258,16 @@ def _name_works(rows: pd.DataFrame) -> list[str]:
 
 
 def _price_cell(row: Row, repeats: Sequence[Row], work: str, table: PriceTable, question: CostQuestion) -> CellCost:
-    seconds = make_figure(scale_estimate(read_estimate(row), THOUSAND / row["batch_size"]))
+    step, tokens = make_figure(read_estimate(row)), count_tokens(row)
+    seconds = step.scale(THOUSAND / row["batch_size"])
+    thousands = THOUSAND / tokens if tokens else None  # of samples, that are a million tokens
     energy = find_energy(row, repeats, table, seconds)
+    if energy is not None and thousands is not None:
+        joules = energy.joules_per_1000_samples.scale(thousands)
+        energy = energy.model_copy(update={"joules_per_million_tokens": joules})
     num_gpus = int(row["num_gpus"]) if row["device"] == "gpu" else 0
     hardware = name_hardware(row) or f"unknown {row['device'].upper()}"
-    job = None if question.job is None else question.job.num_samples * question.job.epochs / THOUSAND
+    job = None if question.job is None or tokens else question.job.num_samples * question.job.epochs / THOUSAND
     rows = _find_offers(row, table, question)
     wanted = [
         found
@@ -263,6 +291,8 @@ def _price_cell(row: Row, repeats: Sequence[Row], work: str, table: PriceTable, 
                 cost_of_job=None if job is None else cost.scale(job),
                 co2_grams_per_1000_samples=co2,
                 co2_grams_of_job=None if job is None or co2 is None else co2.scale(job),
+                cost_per_million_tokens=None if thousands is None else cost.scale(thousands),
+                co2_grams_per_million_tokens=None if thousands is None or co2 is None else co2.scale(thousands),
             )
         )
     return CellCost(
@@ -274,6 +304,8 @@ def _price_cell(row: Row, repeats: Sequence[Row], work: str, table: PriceTable, 
         hardware=hardware,
         num_gpus=num_gpus,
         num_threads=None if pd.isna(row["num_threads"]) else int(row["num_threads"]),
+        step_seconds=step,
+        tokens=("in" if row["phase"] == "prefill" else "out") if tokens else None,
         seconds_per_1000_samples=seconds,
         seconds_of_job=None if job is None else seconds.scale(job),
         energy=energy,
@@ -312,7 +344,22 @@ def _explain_missing(row: Row, hardware: str, unwanted: Sequence[PriceRow]) -> s
     )
 
 
-def _list_assumptions(question: CostQuestion, cells: Sequence[CellCost], num_shared: int) -> Iterator[str]:
+def _list_assumptions(
+    question: CostQuestion, all_cells: Sequence[CellCost], cells: Sequence[CellCost], num_shared: int
+) -> Iterator[str]:
+    if all_cells and (limit := question.max_step_seconds) is not None:
+        unknown = sum(cell.step_seconds.meets(limit) is None for cell in all_cells)
+        once = f"; of {unknown} it is not known, as one repeat gives no interval" if unknown else ""
+        yield (
+            f"{len(cells)} of {count_things(len(all_cells), 'cell')} count, those whose steps take at most "
+            f"{1e3 * limit:g} ms at the upper end of their 95 % interval{once}."
+        )
+    number = sum(cell.tokens is not None for cell in cells)
+    if number and question.job:
+        yield (
+            f"The job is without {count_things(number, 'cell')} of language models: a data set has samples, and tokens "
+            "are priced by the million."
+        )
     yield (
         "A sample costs the time of its step: start, data, warm-up, idle nodes, disks, traffic and control planes are "
         "not in it."

@@ -152,7 +152,6 @@ def read_nights(runs: Mapping[str, Run], results: pd.DataFrame) -> dict[str, Cel
 
 
 def tabulate_nights(runs: Sequence[Run], nights: Sequence[CellNights]) -> Nights:
-    """Return the series of `nights`, the repeats of one run each, in the order of `runs`."""
     keys = tuple(dict.fromkeys(key for night in nights for key in night))
     shape = (len(keys), len(nights))
     logs, squares, counts = np.full(shape, np.nan), np.zeros(shape), np.zeros(shape, dtype=np.int64)

@@ -192,6 +192,39 @@ def _encode_series(points: pd.DataFrame, names: list[str]) -> tuple[alt.Color, a
     )
 
 
+def plot_tokens(rows: pd.DataFrame) -> alt.LayerChart:
+    """Draw tokens/s over the time per output token, both on log axes, a line for each series along the batch.
+
+    `rows`: panel, series, framework (for people), batch_size, ms, low, high (the interval of `ms`, may be missing),
+    tokens, is_sound and is_front. The points of the Pareto front have a ring, and a line connects them.
+    """
+    series = rows["series"].astype("category")
+    points = rows.assign(series=series.astype("str"))
+    colour, shape, dash = _encode_series(points, list(series.cat.categories))
+    axis = alt.Axis(format="~g", labelOverlap="greedy", labelSeparation=6)
+    scale = alt.Scale(type="log", nice=False, padding=24)
+    make_x = partial(alt.X, title="ms per output token, log scale", scale=scale, axis=axis)
+    x, y = make_x("ms:Q"), alt.Y("tokens:Q", title="tokens/s, log scale", scale=scale, axis=axis)
+    base = alt.Chart().encode(x=x, y=y)
+    front = base.transform_filter("datum.is_front")
+    interval = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2)
+    halo, names = (
+        base.mark_text(align="center", dy=-14, **look).encode(text="batch_size:Q")
+        for look in ({"stroke": "white", "strokeWidth": 4}, {"color": INK})
+    )
+    layers = [
+        front.mark_line(color=INK, strokeWidth=5, opacity=0.15).encode(order="ms:Q"),
+        base.mark_line(strokeWidth=1.5, opacity=0.7).encode(color=colour, strokeDash=dash, order="batch_size:Q"),
+        interval.encode(x=make_x("low:Q"), x2="high:Q", color=colour),
+        base.mark_point(filled=True, size=60, opacity=1).encode(color=colour, shape=shape),
+        front.mark_point(shape="circle", size=190, color=INK, strokeWidth=1.2),
+        halo,
+        names,
+        cross_out(x, y),
+    ]
+    return alt.LayerChart(data=points, layer=layers, width="container", height=ROOFLINE_PIXELS)
+
+
 def draw_level(value: str, level: float, make_y: MakeAxis) -> alt.Chart:
     line: alt.Chart = alt.Chart(pd.DataFrame({value: [level]})).mark_rule(color=INK, strokeDash=[3, 3])
     return line.encode(y=make_y(f"{value}:Q"))

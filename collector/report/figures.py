@@ -24,6 +24,7 @@ from collector.report.charts import (
     plot_lines,
     plot_ratios,
     plot_roofline,
+    plot_tokens,
     to_spec,
 )
 from collector.results.frames import Row, list_rows, select_alone
@@ -178,6 +179,40 @@ def show_latencies(analysis: Analysis) -> FigureGroup:
         value="ms",
         limit=LINES,
     )
+
+
+def show_tokens(analysis: Analysis) -> FigureGroup:
+    """Return tokens/s over the time per output token, of decoding that was measured at several batches."""
+    measured = select_alone(analysis.measured)
+    measured = measured[measured["phase"] == "decode"]
+    times = {"ms": "center_step_seconds", "low": "interval_low_seconds", "high": "interval_high_seconds"}
+    named = name_series(measured)
+    rows = named.assign(
+        panel=[", ".join(parts) for parts in zip(named["panel"], named["precision"], strict=True)],
+        tokens=measured["throughput_samples_per_s"],
+        **{name: measured[column] / MILLISECOND.size for name, column in times.items()},
+    )
+    is_front = find_front(rows)
+    rows = rows.assign(is_front=is_front, mark=is_front.map({True: ", on the Pareto front", False: ""}))
+    return show_panels(
+        rows[rows.groupby("panel")["batch_size"].transform("nunique") > 1],
+        plot_tokens,
+        "{series}, batch {batch_size}: {tokens} tokens/s at {ms} ms a token{mark}",
+        question="How many tokens a second, at which time per token?",
+        caption="Tokens/s of all sequences together over the time per output token, which is the step time with its "
+        "95 % interval; the number is the batch, that is how many sequences are decoded at once. A ring, and the grey "
+        "line, mark the Pareto front: no other point of the panel has as many tokens/s in as little time, by their "
+        f"centres. Both axes are logarithmic. {CROSS_CAPTION}",
+        value="tokens",
+        limit=LINES,
+    )
+
+
+def find_front(rows: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which rows are sound and have more tokens/s than every sound row of the panel that takes no longer."""
+    sound = rows[rows["is_sound"]].sort_values(["panel", "ms", "tokens"], ascending=[True, True, False])
+    most = sound.groupby("panel")["tokens"].cummax().groupby(sound["panel"]).shift(fill_value=0.0)
+    return (sound["tokens"] > most).reindex(rows.index, fill_value=False)
 
 
 def show_roofline(analysis: Analysis) -> FigureGroup:
@@ -413,6 +448,7 @@ PLOTS: Mapping[str, tuple[str, Show]] = {
     "precisions": ("pairs of precisions with an interval", partial(show_ratios, name=PRECISIONS.name)),
     "speedups": ("the same cells on a GPU and a CPU, with intervals", partial(show_ratios, name=DEVICES.name)),
     "latencies": ("cells at two batches or more", show_latencies),
+    "tokens": ("decoding at two batches or more", show_tokens),
     "roofline": ("cells with a FLOP count", show_roofline),
     "memory": ("GPU cells whose framework says its memory", show_memory),
     "scaling": ("the same cells on one GPU and on several", show_scaling),

@@ -14,11 +14,12 @@ from rich.console import Console
 
 from collector.analysis import Analysis
 from collector.comparisons import COMPARISONS, STRONG_SCALING, WEAK_SCALING
-from collector.costs.document import make_sample_table
+from collector.costs.document import CostDocument, make_sample_table, make_token_table
 from collector.doubts import list_doubts
 from collector.grid import Grid, describe_ratio, format_figure, format_spread, make_grid
 from collector.tables import cells, comparisons
 from collector.tables.environments import make_environments_table, make_machines_table, make_shared_environment_table
+from collector.tables.language import make_language_table
 from collector.tables.table import Table, make_table, print_table, print_text, text_column
 from collector.units import count_things
 from collector.versus.words import make_cell_table, sort_cells
@@ -68,8 +69,8 @@ def print_summary(console: Console, analysis: Analysis) -> None:
 MakeTable = Callable[[Analysis], Table | None]
 
 
-def _make_cost_table(analysis: Analysis) -> Table | None:
-    return None if analysis.costs is None or not analysis.costs.cells else make_sample_table(analysis.costs)
+def _make_cost_table(analysis: Analysis, *, make: Callable[[CostDocument], Table | None]) -> Table | None:
+    return None if analysis.costs is None else make(analysis.costs)
 
 
 def _make_since_table(analysis: Analysis) -> Table | None:
@@ -104,10 +105,7 @@ SECTIONS = (
         "cells",
         "All cells",
         "a row opens its steps",
-        (
-            *(cells.make_training_table, cells.make_inference_table, cells.make_prefill_table),
-            *(cells.make_decoding_table, cells.make_sustained_table),
-        ),
+        (cells.make_training_table, cells.make_inference_table, make_language_table, cells.make_sustained_table),
         is_complete=True,
     ),
     Section(
@@ -115,7 +113,7 @@ SECTIONS = (
         "Batches and GPUs",
         "how the step time grows",
         tuple(partial(comparisons.make_comparison_table, one) for one in (WEAK_SCALING, STRONG_SCALING)),
-        ("latencies", "scaling"),
+        ("latencies", "tokens", "scaling"),
     ),
     Section(
         "memory",
@@ -131,7 +129,12 @@ SECTIONS = (
         (cells.make_energy_table, cells.make_devices_table, cells.make_roofline_table, cells.make_kernel_time_table),
         ("roofline",),
     ),
-    Section("costs", "Cost", "1,000 samples at listed prices", (_make_cost_table,)),
+    Section(
+        "costs",
+        "Cost",
+        "samples and tokens at listed prices",
+        tuple(partial(_make_cost_table, make=make) for make in (make_sample_table, make_token_table)),
+    ),
     Section(
         "sharing",
         "Sharing",

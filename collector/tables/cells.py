@@ -37,7 +37,6 @@ from collector.units import (
     RATIO,
     SECOND,
     THROUGHPUT,
-    TOKENS,
     WATT,
     Unit,
     choose_memory_unit,
@@ -90,25 +89,16 @@ def make_inference_table(analysis: Analysis) -> Table:
     return _make_phase_table(analysis, "infer", "Inference: latency of one batch", *percentiles)
 
 
-def make_prefill_table(analysis: Analysis) -> Table:
-    return _make_phase_table(analysis, "prefill", "Prefill: time of the prompts of one batch")
-
-
-def make_decoding_table(analysis: Analysis) -> Table:
-    return _make_phase_table(analysis, "decode", "Decoding: time of one token for each sequence")
-
-
-RATES = ("throughput_samples_per_s", "pipelined_samples_per_s")
-
-
-def make_pipelined_columns(rows: pd.DataFrame, rate: Unit = THROUGHPUT) -> list[Column]:
+def make_pipelined_columns(
+    rows: pd.DataFrame, name: str = "pipelined_samples_per_s", rate: Unit = THROUGHPUT
+) -> list[Column]:
     """Return the columns of steps that ran back to back; none where they took what synchronised ones did."""
     differences = (rows["pipelined_step_seconds"] / rows["center_step_seconds"] - 1).abs()
     if not (differences > MIN_PIPELINED_DIFFERENCE).any():
         return []
     return [
         number_column("pipelined step", "pipelined_step_seconds", MILLISECOND, num_digits=NUM_TIME_DIGITS),
-        number_column("pipelined", "pipelined_samples_per_s", rate),
+        number_column("pipelined", name, rate),
     ]
 
 
@@ -131,16 +121,12 @@ def time_columns(title: str, *, num_digits: int = NUM_DIGITS) -> list[Column]:
 
 def _make_phase_table(analysis: Analysis, phase: Phase, caption: str, *percentiles: Column) -> Table:
     rows: pd.DataFrame = analysis.summary[analysis.summary["phase"] == phase]
-    rate = THROUGHPUT
-    if phase in ("prefill", "decode"):
-        rate, num_tokens = TOKENS, rows["input_size"] if phase == "prefill" else 1
-        rows = rows.assign(**{name: rows[name] * num_tokens for name in RATES})
-    pipelined = make_pipelined_columns(rows, rate)
+    pipelined = make_pipelined_columns(rows)
     columns = [
         CELL,
         *time_columns("step time", num_digits=NUM_TIME_DIGITS),
         *percentiles,
-        number_column("", "throughput_samples_per_s", rate, priority=4),
+        number_column("", "throughput_samples_per_s", THROUGHPUT, priority=4),
         *pipelined,
         number_column("waiting for data", "data_wait_share", PERCENT, is_optional=True),
         count_column("timed steps", "num_steps_taken"),

@@ -15,6 +15,7 @@ import pandas as pd
 
 from bench.schema import Environment
 from collector.analysis import Analysis
+from collector.cell_words import choose_amount
 from collector.changes import RecordedChange
 from collector.comparisons import (
     DEVICES,
@@ -27,7 +28,7 @@ from collector.comparisons import (
     Comparison,
     estimate_pair,
 )
-from collector.costs.document import THOUSAND, OfferCost, describe_place
+from collector.costs.document import OfferCost, describe_place
 from collector.labels import label_hardware, label_shared
 from collector.ratio_words import (
     NO_DIFFERENCE,
@@ -274,7 +275,7 @@ def make_ranking_table(analysis: Analysis) -> Table:
     currency = "" if analysis.costs is None else analysis.costs.currency
     for cheap in list_cheapest(analysis):
         row, cost = cheap.first.row, format_significant(cheap.first.cost.center)
-        price = f"cheapest: {row['label']}, {cost} {currency} for 1,000 samples on {cheap.first.place}"
+        price = f"cheapest: {row['label']}, {cost} {currency} for {choose_amount(row)[1]} on {cheap.first.place}"
         tied = _name_tied(row, [other.row for other in cheap.tied], "label")
         rows.append((f"{row['model']} {row['phase']}", price, tied, ""))
     titles = ["work", "first", "not told from it", "the next that takes longer"]
@@ -352,13 +353,12 @@ class Ranking:
 
     @property
     def tied(self) -> list[Row]:
-        """The programs that are not told from the first."""
         return [row for row, (_, is_told) in zip(self.programs[1:], self.behind, strict=True) if not is_told]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Priced:
-    """What 1,000 samples of a cell cost, with an interval."""
+    """What 1,000 samples of a cell cost, or a million tokens, with an interval."""
 
     row: Row
     cost: Estimate
@@ -368,7 +368,7 @@ class Priced:
 
 @dataclass(frozen=True, kw_only=True)
 class Cheapest:
-    """The cell of a work (PRICED_WORK_COLUMNS) of which 1,000 samples cost least."""
+    """The cell of a work (PRICED_WORK_COLUMNS) of which as many samples cost least."""
 
     first: Priced
     tied: tuple[Priced, ...]
@@ -415,7 +415,7 @@ def list_cheapest(analysis: Analysis) -> list[Cheapest]:
     works: defaultdict[tuple[str, ...], list[Priced]] = defaultdict(list)
     for row in list_rows(_select_sound(analysis.summary)):
         if cell := known.get((row["cell_id"], row["label"])):
-            hours, offer = THOUSAND / row["batch_size"] / HOUR.size, cell.offers[0]
+            hours, offer = choose_amount(row)[0] / row["batch_size"] / HOUR.size, cell.offers[0]
             cost = scale_estimate(read_estimate(row), hours * offer.price_per_hour)
             work = tuple("" if pd.isna(row[name]) else str(row[name]) for name in PRICED_WORK_COLUMNS)
             works[work].append(Priced(row=row, cost=cost, offer=offer, place=describe_place(cell, offer)))

@@ -491,7 +491,6 @@ class RelatedRuns:
     """By id, why a run cannot be read, or not verified: it may have measured the compared cells."""
 
     def list_warnings(self) -> list[str]:
-        """Return what a reader should know of these runs, a sentence each."""
         if not self.passed_over:
             return []
         named = join_some([f"{run_id} ({why})" for run_id, why in self.passed_over.items()], MAX_NAMED, separator="; ")

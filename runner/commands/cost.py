@@ -1,5 +1,6 @@
 """The command `cost`."""
 
+import re
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -38,9 +39,19 @@ MaxCostOption = Annotated[
     float | None,
     typer.Option("--max-cost", metavar="AMOUNT", help="Name the fastest machine whose job costs no more than this."),
 ]
+MaxStepTimeOption = Annotated[
+    float | None,
+    typer.Option(
+        "--max-step-time",
+        parser=lambda text: read_step_time(str(text)),
+        metavar="TIME",
+        help="Only cells whose steps take no longer, such as 20ms per output token, and the cheapest of them.",
+    ),
+]
 SpotOption = Annotated[bool, typer.Option("--spot", help="Take spot prices too; such machines may be taken away.")]
 MAX_AMOUNT = 1e12
 """Of epochs and of money: above it is a slip of a digit, and products of it with prices would end as infinite."""
+STEP_TIME = re.compile(r"(?P<number>\d{1,9}(?:\.\d{1,9})?)(?P<unit>ms|s)")
 NOTHING_COUNTS = "No cell has a repeat that counts, so nothing is costed."
 
 
@@ -59,6 +70,7 @@ def cost(
         ),
     ] = None,
     max_cost: MaxCostOption = None,
+    max_step_time: MaxStepTimeOption = None,
     cloud: Annotated[str | None, typer.Option(metavar="NAME", help="Only machines of this cloud.")] = None,
     region: Annotated[str | None, typer.Option(metavar="NAME", help="Only machines of this region.")] = None,
     spot: SpotOption = False,
@@ -82,6 +94,7 @@ def cost(
         raise UserError("--json and --markdown: give one of them")
     question = replace(
         _ask_for_job(dataset, epochs, deadline, max_cost),
+        max_step_seconds=max_step_time,
         purchases=("on-demand", "spot") if spot else ("on-demand",),
         cloud=cloud,
         region=region,
@@ -98,6 +111,14 @@ def cost(
     document = evaluate_costs(collections, table, question)
     page = document.to_json().decode() + "\n" if as_json else write_markdown(document) if as_markdown else None
     show(page, partial(_print_document, document), output)
+
+
+def read_step_time(text: str) -> float:
+    """Return the seconds of `20ms` or `0.5s`."""
+    found = STEP_TIME.fullmatch(text)
+    if found is None or not float(found["number"]):
+        raise UserError(f"--max-step-time {text}: expected a time above 0 with its unit, such as 20ms or 0.5s")
+    return float(found["number"]) * (1e-3 if found["unit"] == "ms" else 1.0)
 
 
 def _ask_for_job(
@@ -119,7 +140,7 @@ def _print_document(document: "CostDocument", console: Console) -> None:
     from collector.costs.document import list_tables, list_texts
     from collector.tables.table import print_table
 
-    if not document.cells:
+    if not document.cells and not document.choices:
         console.print(NOTHING_COUNTS, soft_wrap=True)
     for table in list_tables(document) if document.cells else ():
         console.print(table.caption, soft_wrap=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
 FORMATS = ("html", "csv", "parquet", "latex", "markdown")
 # As collector.report.figures has them (a test holds them equal): help must not wait for its import.
 FigureName = Literal[
-    "frameworks", "modes", "precisions", "speedups", "latencies", "roofline", "memory", "scaling", "tenants",
+    "frameworks", "modes", "precisions", "speedups", "latencies", "tokens", "roofline", "memory", "scaling", "tenants",
 ]  # fmt: skip
 OF_FIGURES = ("columns", "title")
 NOT_WITH = {

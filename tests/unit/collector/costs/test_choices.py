@@ -25,7 +25,8 @@ def make_cost(
     seconds = Figure(value=hours[0], low=hours[1], high=hours[2]).scale(HOUR)
     offers = tuple(make_offer(place, price, seconds) for place, price in prices.items())
     fields: dict[str, Any] = {"cell_id": label, "label": label, "device": device, "hardware": f"a {device}"}
-    fields |= {"num_gpus": int(device == "gpu"), "seconds_per_1000_samples": seconds, "seconds_of_job": seconds}
+    fields |= dict.fromkeys(("step_seconds", "seconds_per_1000_samples", "seconds_of_job"), seconds)
+    fields["num_gpus"] = int(device == "gpu")
     return CellCost.model_construct(**fields, offers=offers)
 
 

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from bench.errors import UserError
 from collector.costs.document import CellCost, CostDocument
-from collector.costs.evaluation import CostQuestion, evaluate_costs, find_job
+from collector.costs.evaluation import CostQuestion, evaluate_costs
 from collector.labels import add_labels
 from collector.prices.table import PriceRow
 from collector.results.collection import Collection
@@ -127,19 +126,3 @@ def test_cells_that_share_their_device_are_left_out(on_gpu: Collection) -> None:
         assert document.assumptions[-1].startswith("1 cell with several tenants, or on a slice of a GPU, has no ")
     alone = summary.assign(tenants=1, sharing="time-slicing")
     assert len(evaluate_costs([on_gpu], make_price_table(T4), CostQuestion(), summary=alone).cells) == 1
-
-
-def test_cells_without_a_sound_repeat_are_left_out(collect: Collect) -> None:
-    collection = collect(*make_repeats(make_cell(), 0.1, 0.1, validity=make_validity("contaminated")))
-    assert ask(collection).cells == ()
-
-
-@pytest.mark.parametrize(
-    ("text", "hint"),
-    [("ImageNets", "did you mean 'imagenet'?"), ("0", "known are"), ("x", "known"), ("1,5", "known")]
-    + [("_", "known")],
-)
-def test_another_name_is_one_message(text: str, hint: str) -> None:
-    with pytest.raises(UserError, match="give the number of its samples") as caught:
-        find_job(text)
-    assert hint in str(caught.value)

@@ -16,10 +16,10 @@ from collector.tables.cells import (
     make_inference_table,
     make_kernel_time_table,
     make_memory_table,
-    make_prefill_table,
     make_sustained_table,
     make_training_table,
 )
+from collector.tables.language import make_language_table
 from collector.tables.table import Table
 from factories import (
     make_cell,
@@ -95,7 +95,7 @@ CASES: Sequence[tuple[str, MakeTable, Callable[[], list[Result]], Mapping[str, s
         {"step time, ms": ANY, "p95, ms": ANY, "p99, ms": ANY},
     ),
     ("pipelined steps that are faster", make_training_table, lambda: pipeline(8.0), PIPELINED),
-    ("prompts are counted in tokens", make_prefill_table, lambda: pipeline(8.0, **PROMPTS), TOKENS),
+    ("prompts are counted in tokens", make_language_table, lambda: pipeline(8.0, **PROMPTS), TOKENS),
     ("those that are not", make_training_table, lambda: pipeline(9.81), {"pipelined step, ms": None}),
     ("time spent waiting for data", make_training_table, wait_for_data, {"waiting for data, %": "5.00"}),
     (

@@ -1,0 +1,100 @@
+"""The figures of language models: tokens a second, time to first token, energy and memory, of prefill and decoding."""
+
+import pandas as pd
+
+from bench.models.flops import ELEMENT_BYTES
+from bench.models.sizes import DECODERS
+from collector.analysis import Analysis
+from collector.cell_words import TOKEN_PHASES, count_tokens
+from collector.results.collection import Collection
+from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Columns, Row, group_rows, list_known, make_frame
+from collector.results.summary import average_energies
+from collector.tables.cells import NOTE, REPEATS, VERDICT, make_pipelined_columns, time_columns
+from collector.tables.table import CELL, Table, make_table, number_column
+from collector.units import (
+    JOULE,
+    MILLISECOND,
+    NUM_TIME_DIGITS,
+    TOKENS,
+    TOKENS_PER_JOULE,
+    choose_memory_unit,
+)
+
+MILLION = 1e6
+IDENTITY = ("run_id", "cell_id", "environment_id", "gpu_name", "cpu_model", "num_threads", "batch_size", "input_size")
+TOKEN_COLUMNS: Columns = {
+    **{f"tokens_per_s{end}": "float64" for end in ("", "_low", "_high")},
+    **dict.fromkeys(("sequence_tokens_per_s", "pipelined_tokens_per_s", "time_to_first_token_seconds"), "float64"),
+    **{f"time_per_output_token_seconds{end}": "float64" for end in ("", "_low", "_high")},
+    **dict.fromkeys(("tokens_per_s_per_watt", "joules_per_million_tokens"), "float64"),
+    **dict.fromkeys(("kv_cache_bytes", "peak_memory_bytes"), "Int64"),
+}
+"""What `tabulate_tokens` computes of a cell; docs/report.md says how. Ends of intervals are those of the step time."""
+PAIRED = (*(name for name in CELL_COLUMNS if name not in ("phase", *PROTOCOL_FIELDS)), "hardware_id")
+"""What is equal in a prefill and the decoding behind it."""
+REMARK = (
+    "The step time of decoding is the time per output token. Tokens/s: of prefill those of the prompts, of decoding "
+    "those that come out, of all sequences together. Time to first token: a step of prefill and one of decoding, of "
+    "cells that differ in nothing else. Tokens/s/W is tokens a joule. KV cache: computed, 2 x layers x width of the "
+    "keys x bytes x batch x context; peak memory: measured, of a GPU what the framework's allocator held, else the "
+    "process."
+)
+
+
+def tabulate_tokens(summary: pd.DataFrame, collection: Collection) -> pd.DataFrame:
+    """Return the rows of the summary that are of language models and have figures, with TOKEN_COLUMNS.
+
+    A figure that was not measured is missing; so is the time to first token where the run has no other half.
+    """
+    chosen = summary[summary["phase"].isin(TOKEN_PHASES) & (summary["num_ok"] > 0)]
+    rows = list_known(average_energies(chosen, collection))
+    halves = group_rows(rows, PAIRED)
+    figures = [_describe(row, halves[tuple(row[name] for name in PAIRED)]) for row in rows]
+    return pd.concat([chosen, make_frame(figures, TOKEN_COLUMNS).set_axis(chosen.index)], axis="columns")
+
+
+def _describe(row: Row, halves: list[Row]) -> Row:
+    """Return TOKEN_COLUMNS; `halves`: of prefill and decoding the rows that differ in nothing else."""
+    is_gpu, tokens, seconds = row["device"] == "gpu", count_tokens(row), row["center_step_seconds"]
+    ends = row["interval_low_seconds"], row["interval_high_seconds"]
+    low, high = (None if end is None else row["batch_size"] * tokens / end for end in reversed(ends))
+    found: Row = {
+        "tokens_per_s": row["batch_size"] * tokens / seconds,
+        "tokens_per_s_low": low,
+        "tokens_per_s_high": high,
+    }
+    found |= {"sequence_tokens_per_s": tokens / seconds}
+    if (rate := row["pipelined_samples_per_s"]) is not None:
+        found["pipelined_tokens_per_s"] = rate * tokens
+    if row["phase"] == "decode":
+        names = (f"time_per_output_token_seconds{end}" for end in ("", "_low", "_high"))
+        found |= zip(names, (seconds, *ends), strict=True)
+    if sorted(one["phase"] for one in halves) == sorted(TOKEN_PHASES):
+        found["time_to_first_token_seconds"] = sum(one["center_step_seconds"] for one in halves)
+    if joules := row["gpu_energy_per_sample_joules" if is_gpu else "cpu_energy_per_sample_joules"]:
+        found |= {"tokens_per_s_per_watt": tokens / joules, "joules_per_million_tokens": MILLION * joules / tokens}
+    if shape := DECODERS.get(row["model"]):
+        cached = row["batch_size"] * row["input_size"]
+        found["kv_cache_bytes"] = 2 * shape.num_layers * shape.kv_width * ELEMENT_BYTES[row["precision"]] * cached
+    return found | {"peak_memory_bytes": row["peak_memory_allocated_bytes" if is_gpu else "peak_rss_bytes"]}
+
+
+def make_language_table(analysis: Analysis) -> Table:
+    rows = tabulate_tokens(analysis.summary, analysis.collection)
+    cache, peak = (choose_memory_unit(rows[name].dropna()) for name in ("kv_cache_bytes", "peak_memory_bytes"))
+    columns = [
+        CELL,
+        *time_columns("step time", num_digits=NUM_TIME_DIGITS)[:2],
+        number_column("", "tokens_per_s", TOKENS),
+        number_column("each sequence", "sequence_tokens_per_s", TOKENS),
+        *make_pipelined_columns(rows, "pipelined_tokens_per_s", TOKENS),
+        number_column("time to first token", "time_to_first_token_seconds", MILLISECOND, is_optional=True),
+        number_column("", "tokens_per_s_per_watt", TOKENS_PER_JOULE, is_optional=True),
+        number_column("a million tokens", "joules_per_million_tokens", JOULE, is_optional=True),
+        number_column("KV cache", "kv_cache_bytes", cache, is_optional=True),
+        number_column("peak memory", "peak_memory_bytes", peak, is_optional=True),
+        REPEATS,
+        VERDICT,
+        NOTE,
+    ]
+    return make_table("Language models: prefill and decoding", columns, rows, remark=REMARK)
