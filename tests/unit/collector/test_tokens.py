@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from bench.errors import UserError
-from bench.schema import Cell
+from bench.schema import Cell, PipelinedWindow
 from collector.analysis import analyze_run
 from collector.costs.document import CostDocument, list_tables
 from collector.costs.evaluation import CostQuestion, evaluate_costs, find_job
@@ -33,7 +33,8 @@ def run(collect: Collect) -> Collection:
     """Prefill of 4 x 256 tokens in 40 ms, decoding of 4 sequences in 10 ms, of 16 in 20 ms, of 64 in 90 ms, once."""
     memory = make_memory(peak_memory_allocated_bytes=2**30)
     times = {("prefill", 4): 0.04, ("decode", 4): 0.01, ("decode", 16): 0.02}
-    results = [make_repeats(make_decoder(*key), *[time] * 3, memory=memory, **GPU) for key, time in times.items()]
+    others = {"memory": memory, "pipelined": PipelinedWindow(num_steps=100, seconds=0.8), **GPU}
+    results = [make_repeats(make_decoder(*key), *[time] * 3, **others) for key, time in times.items()]
     return collect(*sum(results, []), *make_repeats(make_decoder("decode", 64), 0.09, **GPU))
 
 
@@ -87,6 +88,7 @@ def test_the_table_of_language_models(run: Collection) -> None:
     table = make_language_table(analyze_run(run))
     prefill, decode, *_ = (dict(zip(table.headings, row, strict=True)) for row in table.format_rows())
     assert (prefill["tokens/s"], prefill["each sequence, tokens/s"]) == ("25,600", "6,400")
+    assert [row["pipelined, tokens/s"] for row in (prefill, decode)] == ["128,000", "500.0"]
     assert (decode["tokens/s"], decode["each sequence, tokens/s"]) == ("400.0", "100.0")
     assert [row["time to first token, ms"] for row in (prefill, decode)] == ["50.0", "50.0"]
     # 6 J a step of 4 tokens; keys and values of 4 layers, 128 wide, in float32, of 4 x 256 tokens.

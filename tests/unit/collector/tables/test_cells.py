@@ -19,7 +19,6 @@ from collector.tables.cells import (
     make_sustained_table,
     make_training_table,
 )
-from collector.tables.language import make_language_table
 from collector.tables.table import Table
 from factories import (
     make_cell,
@@ -84,8 +83,6 @@ RATES = {"samples/s": "640.0", "pipelined, samples/s": "800.0"}
 PIPELINED = {"step time, ms": "100.0", "pipelined step, ms": "80.00"} | RATES
 SETTLING, FLAT = (0.1, 0.11, *(0.12,) * 7), {"last / first": "1.20", "flat after": "10.0 s, of 45.0 s"}
 SETTLED = {"step at first, ms": "100", "step at last, ms": "120"} | FLAT
-PROMPTS = {"model": "llama-tiny", "phase": "prefill", "input_size": 256, "num_classes": None}
-TOKENS = {"tokens/s": "163,800", "pipelined, tokens/s": "204,800"}
 CASES: Sequence[tuple[str, MakeTable, Callable[[], list[Result]], Mapping[str, str | None]]] = [
     ("training", make_training_table, lambda: [make_result()], {"step time, ms": ANY, "p95, ms": None}),
     (
@@ -95,7 +92,6 @@ CASES: Sequence[tuple[str, MakeTable, Callable[[], list[Result]], Mapping[str, s
         {"step time, ms": ANY, "p95, ms": ANY, "p99, ms": ANY},
     ),
     ("pipelined steps that are faster", make_training_table, lambda: pipeline(8.0), PIPELINED),
-    ("prompts are counted in tokens", make_language_table, lambda: pipeline(8.0, **PROMPTS), TOKENS),
     ("those that are not", make_training_table, lambda: pipeline(9.81), {"pipelined step, ms": None}),
     ("time spent waiting for data", make_training_table, wait_for_data, {"waiting for data, %": "5.00"}),
     (
