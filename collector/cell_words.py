@@ -91,13 +91,6 @@ def count_tokens(fields: Fields) -> int:
     return {"prefill": int(fields["input_size"]), "decode": 1}.get(fields["phase"], 0)
 
 
-def choose_amount(fields: Fields) -> tuple[float, str]:
-    """Return of how many samples of a cell prices are said, and the words: 1,000 samples, or a million tokens."""
-    if tokens := count_tokens(fields):
-        return 1e6 / tokens, f"a million tokens {'in' if fields['phase'] == 'prefill' else 'out'}"
-    return 1000.0, "1,000 samples"
-
-
 def name_sharing(fields: Fields) -> list[str]:
     """Return `4 tenants by MPS` and what the neighbours run; nothing for a cell that had its device to itself.
 

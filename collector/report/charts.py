@@ -199,12 +199,13 @@ def plot_tokens(rows: pd.DataFrame) -> alt.LayerChart:
     tokens, is_sound and is_front. The points of the Pareto front have a ring, and a line connects them.
     """
     series = rows["series"].astype("category")
-    points = rows.assign(series=series.astype("str"))
+    points = rows.assign(series=series.astype("str"), line=rows["tokens"].where(rows["is_sound"].astype(bool)))
     colour, shape, dash = _encode_series(points, list(series.cat.categories))
     axis = alt.Axis(format="~g", labelOverlap="greedy", labelSeparation=6)
     scale = alt.Scale(type="log", nice=False, padding=24)
     make_x = partial(alt.X, title="ms per output token, log scale", scale=scale, axis=axis)
-    x, y = make_x("ms:Q"), alt.Y("tokens:Q", title="tokens/s, log scale", scale=scale, axis=axis)
+    make_y = partial(alt.Y, title="tokens/s, log scale", scale=scale, axis=axis)
+    x, y, line = make_x("ms:Q"), make_y("tokens:Q"), make_y("line:Q")
     base = alt.Chart().encode(x=x, y=y)
     front = base.transform_filter("datum.is_front")
     interval = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2)
@@ -214,7 +215,9 @@ def plot_tokens(rows: pd.DataFrame) -> alt.LayerChart:
     )
     layers = [
         front.mark_line(color=INK, strokeWidth=5, opacity=0.15).encode(order="ms:Q"),
-        base.mark_line(strokeWidth=1.5, opacity=0.7).encode(color=colour, strokeDash=dash, order="batch_size:Q"),
+        base.mark_line(strokeWidth=1.5, opacity=0.7).encode(
+            y=line, color=colour, strokeDash=dash, order="batch_size:Q"
+        ),
         interval.encode(x=make_x("low:Q"), x2="high:Q", color=colour),
         base.mark_point(filled=True, size=60, opacity=1).encode(color=colour, shape=shape),
         front.mark_point(shape="circle", size=190, color=INK, strokeWidth=1.2),

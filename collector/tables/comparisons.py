@@ -10,12 +10,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import NamedTuple
 
 import pandas as pd
 
 from bench.schema import Environment
 from collector.analysis import Analysis
-from collector.cell_words import choose_amount
 from collector.changes import RecordedChange
 from collector.comparisons import (
     DEVICES,
@@ -28,7 +28,7 @@ from collector.comparisons import (
     Comparison,
     estimate_pair,
 )
-from collector.costs.document import OfferCost, describe_place
+from collector.costs.document import CellCost, describe_place
 from collector.labels import label_hardware, label_shared
 from collector.ratio_words import (
     NO_DIFFERENCE,
@@ -55,7 +55,6 @@ from collector.tables.table import (
     text_column,
 )
 from collector.units import (
-    HOUR,
     JOULE,
     MILLISECOND,
     NOT_THERE,
@@ -274,8 +273,9 @@ def make_ranking_table(analysis: Analysis) -> Table:
         rows.append((one.work, f"fastest: {first['variant']}, {time} ms", tied, next(longer, "")))
     currency = "" if analysis.costs is None else analysis.costs.currency
     for cheap in list_cheapest(analysis):
-        row, cost = cheap.first.row, format_significant(cheap.first.cost.center)
-        price = f"cheapest: {row['label']}, {cost} {currency} for {choose_amount(row)[1]} on {cheap.first.place}"
+        row, cost, cell = cheap.first
+        amount = f"{format_significant(cost.center)} {currency} for {cell.amount}"
+        price = f"cheapest: {row['label']}, {amount} on {describe_place(cell, cell.offers[0])}"
         tied = _name_tied(row, [other.row for other in cheap.tied], "label")
         rows.append((f"{row['model']} {row['phase']}", price, tied, ""))
     titles = ["work", "first", "not told from it", "the next that takes longer"]
@@ -356,23 +356,19 @@ class Ranking:
         return [row for row, (_, is_told) in zip(self.programs[1:], self.behind, strict=True) if not is_told]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Priced:
-    """What 1,000 samples of a cell cost, or a million tokens, with an interval."""
+class Priced(NamedTuple):
+    """A row of the summary with what its amount of samples or tokens costs, and the cell that was priced."""
 
     row: Row
     cost: Estimate
-    offer: OfferCost
-    place: str
+    cell: CellCost
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cheapest:
-    """The cell of a work (PRICED_WORK_COLUMNS) of which as many samples cost least."""
+class Cheapest(NamedTuple):
+    """The cell of a work (PRICED_WORK_COLUMNS) that costs least, and others of it that are not told from it."""
 
     first: Priced
     tied: tuple[Priced, ...]
-    """Others of the work that are not told from it, the cheapest first."""
 
 
 def rank_programs(analysis: Analysis) -> list[Ranking]:
@@ -415,24 +411,21 @@ def list_cheapest(analysis: Analysis) -> list[Cheapest]:
     works: defaultdict[tuple[str, ...], list[Priced]] = defaultdict(list)
     for row in list_rows(_select_sound(analysis.summary)):
         if cell := known.get((row["cell_id"], row["label"])):
-            hours, offer = choose_amount(row)[0] / row["batch_size"] / HOUR.size, cell.offers[0]
-            cost = scale_estimate(read_estimate(row), hours * offer.price_per_hour)
+            cost = scale_estimate(read_estimate(row), cell.offers[0].amount_cost.value / cell.step_seconds.value)
             work = tuple("" if pd.isna(row[name]) else str(row[name]) for name in PRICED_WORK_COLUMNS)
-            works[work].append(Priced(row=row, cost=cost, offer=offer, place=describe_place(cell, offer)))
+            works[work].append(Priced(row, cost, cell))
     number = sum(map(len, works.values()))
     judged = _list_judged(analysis, (FRAMEWORKS, MODES, PRECISIONS))
 
     def is_told(first: Priced, other: Priced) -> bool:
         pair = _name_pair(first.row, other.row)
-        if pair in judged and other.offer.price_per_hour == first.offer.price_per_hour:
+        if pair in judged and len({one.cell.offers[0].price_per_hour for one in (first, other)}) == 1:
             return judged[pair][1]
         own, theirs = (one.cost.find_joint_interval(number) for one in (first, other))
         return own is not None and theirs is not None and own[1] < theirs[0]
 
     ranked = (sorted(own, key=lambda one: one.cost.center) for own in works.values())
-    return [
-        Cheapest(first=first, tied=tuple(one for one in others if not is_told(first, one))) for first, *others in ranked
-    ]
+    return [Cheapest(first, tuple(one for one in others if not is_told(first, one))) for first, *others in ranked]
 
 
 def _select_sound(summary: pd.DataFrame) -> pd.DataFrame:
