@@ -36,10 +36,9 @@ def list_allowed(connection: Connection, namespace: str, role: str) -> set[Reque
     return {(rule["apiGroups"][0], rule["resources"][0], verb) for rule in found["rules"] for verb in rule["verbs"]}
 
 
-def request_token(connection: Connection, namespace: str, account: str) -> str:
-    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+def request_token(connection: Connection, namespace: str, account: str, **spec: Any) -> str:
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
-    return str(create(connection, path, body)["status"]["token"])
+    return str(create(connection, path, {"spec": {"expirationSeconds": 3600} | spec})["status"]["token"])
 
 
 def _read_events(plane: ControlPlane, user: str) -> Iterator[dict[str, Any]]:

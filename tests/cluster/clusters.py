@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from commands import create
 from machines import Machine
-from runs import StartKubelet, make_profile, wait_for
+from runs import Site, make_profile, wait_for
 
 from bench.schema import Cell
 from fake_kubelet import FakeKubelet
@@ -71,15 +71,13 @@ def await_ready(connection: Connection, name: str) -> None:
 
 
 @pytest.fixture
-def make_cluster(
-    connection: Connection, namespace: str, start_kubelet: StartKubelet, tmp_path: Path
-) -> Callable[..., Cluster]:
+def make_cluster(site: Site, tmp_path: Path) -> Callable[..., Cluster]:
     def make(profile: str, **overrides: Any) -> Cluster:
         if "\n" in profile:
             (tmp_path / "mine.yaml").write_text(profile)
             profile = str(tmp_path / "mine.yaml")
-        kubelet = start_kubelet(lambda pod: "hang")
-        found = make_profile(namespace, profile, **overrides)
-        return Cluster(connection=connection, profile=found, kubelet=kubelet)
+        kubelet = site.start_kubelet(lambda pod: "hang")
+        found = make_profile(site.namespace, profile, **overrides)
+        return Cluster(connection=site.connection, profile=found, kubelet=kubelet)
 
     return make

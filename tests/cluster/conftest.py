@@ -1,10 +1,8 @@
 """Fixtures of the tests that need a cluster: a real API server, started from envtest's binaries."""
 
 import uuid
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from clusters import make_cluster as make_cluster
@@ -14,11 +12,10 @@ from doctor_calls import add_nodes as add_nodes
 from doctor_calls import examine as examine
 from releases import helm as helm
 from releases import place as place
-from runs import DEADLINE_SECONDS, MakeSetup, Setup, StartKubelet, make_namespace
+from runs import DEADLINE_SECONDS, Site, make_namespace, take_away
 
 from bench.store import Store
 from control_plane import ControlPlane, find_assets
-from fake_kubelet import FakeKubelet, Pod
 from faulty_server import FaultyServer
 from runner.kubernetes.connection import Connection
 
@@ -60,51 +57,30 @@ def store(tmp_path: Path) -> Store:
 
 
 @pytest.fixture
-def make_setup(connection: Connection, namespace: str, store: Store) -> MakeSetup:
-    """Make a run of these cells in the namespace and the store of the test."""
-    return partial(Setup.make, connection, namespace, store)
+def site(connection: Connection, namespace: str, store: Store) -> Iterator[Site]:
+    """Where the runs of this test take place."""
+    site = Site(connection=connection, namespace=namespace, store=store)
+    yield site
+    for kubelet in site.kubelets:
+        take_away(kubelet)
 
 
 @pytest.fixture
-def start_kubelet(connection: Connection, store: Store) -> Iterator[StartKubelet]:
-    """Start a kubelet that plays nodes; its nodes are gone after the test."""
-    started: list[FakeKubelet] = []
-
-    def start(decide: Callable[[Pod], str] = lambda pod: "ok", *, num_nodes: int = 0, **options: object) -> FakeKubelet:
-        given: dict[str, Any] = {"connection": connection, "store": store, "decide": decide} | options
-        kubelet = FakeKubelet(**given)
-        for number in range(num_nodes):
-            kubelet.add_node(f"node-{uuid.uuid4().hex[:6]}-{number}")
-        kubelet.start()
-        started.append(kubelet)
-        return kubelet
-
-    yield start
-    for kubelet in started:
-        kubelet.stop()
-        for name in kubelet.nodes:
-            connection.request("delete", f"/api/v1/nodes/{name}")
-
-
-@pytest.fixture
-def faulty(control_plane: ControlPlane) -> Iterator[FaultyServer]:
-    """A server in front of the API server; its faults are the test's."""
+def faulty(
+    control_plane: ControlPlane, connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[FaultyServer]:
+    """A server in front of the API server, to which the environment leads now; its faults are the test's."""
     server = FaultyServer(port=control_plane.port)
+    control_plane.write_kubeconfig(tmp_path / "kubeconfig", server=server.start())
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     yield server
     server.stop()
 
 
 @pytest.fixture
-def connect_through(
-    control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[FaultyServer], Connection]:
-    def connect(faulty: FaultyServer) -> Connection:
-        path = tmp_path / "kubeconfig"
-        control_plane.write_kubeconfig(path, server=faulty.start())
-        monkeypatch.setenv("KUBECONFIG", str(path))
-        return Connection(context=control_plane.context, patience_seconds=DEADLINE_SECONDS)
-
-    return connect
+def through(control_plane: ControlPlane, faulty: FaultyServer) -> Connection:
+    """A connection through the faulty server."""
+    return Connection(context=control_plane.context, patience_seconds=DEADLINE_SECONDS)
 
 
 @pytest.fixture(scope="package")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from runs import Observed, Setup, make_cells, make_namespace, make_profile, wait_for
+from runs import Observed, Setup, make_cells, make_namespace, make_profile, take_away, wait_for
 
 from bench.store import Store
 from fake_kubelet import Behaviour, FakeKubelet, Pod
@@ -108,9 +108,7 @@ def lose_node(connection: Connection, through: Connection, folder: Path) -> Iter
 
     threading.Thread(target=delete_after_warning, daemon=True).start()
     yield LostNode(setup=setup, kubelet=kubelet, node=node, running=running)
-    kubelet.stop()
-    for name in kubelet.nodes:
-        connection.request("delete", f"/api/v1/nodes/{name}")
+    take_away(kubelet)
 
 
 def orphan(setup: Setup) -> str:

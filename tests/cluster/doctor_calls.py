@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from clusters import await_ready
-from runs import StartKubelet
+from runs import Site
 
 from runner.commands import cluster
 from runner.kubernetes.connection import Connection
@@ -52,14 +52,14 @@ def examine(
 
 
 @pytest.fixture
-def add_nodes(start_kubelet: StartKubelet, connection: Connection) -> Callable[..., str]:
+def add_nodes(site: Site) -> Callable[..., str]:
     """Adds a node of a name that is unique, and returns that once the node counts as ready."""
-    kubelet = start_kubelet()
+    kubelet = site.start_kubelet()
 
     def add(**options: Any) -> str:
         name = f"node-{uuid.uuid4().hex[:8]}"
         kubelet.add_node(name, **options)
-        await_ready(connection, name)
+        await_ready(site.connection, name)
         return name
 
     return add

@@ -51,12 +51,8 @@ class Laboratory:
         labels = {"benchmatrix/run-id": self.namespace, JOB_LABEL: str(number), "benchmatrix/repeat": "1"}
         container = {"name": "bench", "image": "example", "resources": {"limits": {GPU: "1"}}}
         pod = {"metadata": {"labels": labels}, "spec": {"restartPolicy": "Never", "containers": [container]}}
-        body = {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {"name": f"job-{number}", "labels": {QUEUE_LABEL: f"user-{user}", JOB_LABEL: str(number)}},
-            "spec": {"suspend": True, "template": pod},
-        }
+        own = {"name": f"job-{number}", "labels": {QUEUE_LABEL: f"user-{user}", JOB_LABEL: str(number)}}
+        body = {"metadata": own, "spec": {"suspend": True, "template": pod}}
         create(self.connection, f"/apis/batch/v1/namespaces/{self.namespace}/jobs", body)
 
     def list_jobs(self) -> list[dict[str, Any]]:

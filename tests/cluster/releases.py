@@ -33,8 +33,7 @@ KINDS = (
 
 
 def make_restricted_namespace(connection: Connection, name: str) -> None:
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": RESTRICTED}}
-    create(connection, "/api/v1/namespaces", body)
+    create(connection, "/api/v1/namespaces", {"metadata": {"name": name, "labels": RESTRICTED}})
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import threading
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -13,8 +14,7 @@ from commands import create
 from bench.schema import Cell, Cluster, Result, Run
 from bench.store import Store, parse_result_key, results_prefix, run_key
 from factories import make_cell, make_run
-from fake_kubelet import FakeKubelet
-from faulty_server import FaultyServer
+from fake_kubelet import FakeKubelet, Pod
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.run import ClusterRun, ClusterTarget
 from runner.kubernetes.session import ClusterSession
@@ -191,10 +191,40 @@ class Setup:
         return self.connection.list_items(f"/apis/batch/v1/namespaces/{self.profile.namespace}/jobs")
 
 
-MakeSetup = Callable[..., Setup]
-"""The fixture `make_setup`: `Setup.make` without its connection, namespace and store."""
-StartKubelet = Callable[..., FakeKubelet]
-ConnectThrough = Callable[[FaultyServer], Connection]
+@dataclass(kw_only=True)
+class Site:
+    """Where the runs of a test take place: a namespace and a store of its own, and kubelets that play nodes."""
+
+    connection: Connection
+    namespace: str
+    store: Store
+    kubelets: list[FakeKubelet] = field(default_factory=list)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What a command about the run of the namespace's name is given."""
+        return self.namespace, "--on", "current", "--store", self.store.url
+
+    def make_setup(self, cells: list[Cell], **options: Any) -> Setup:
+        return Setup.make(self.connection, self.namespace, self.store, cells, **options)
+
+    def start_kubelet(
+        self, decide: Callable[[Pod], str] = lambda pod: "ok", *, num_nodes: int = 0, **options: object
+    ) -> FakeKubelet:
+        given: dict[str, Any] = {"connection": self.connection, "store": self.store, "decide": decide} | options
+        kubelet = FakeKubelet(**given)
+        for number in range(num_nodes):
+            kubelet.add_node(f"node-{uuid.uuid4().hex[:6]}-{number}")
+        kubelet.start()
+        self.kubelets.append(kubelet)
+        return kubelet
+
+
+def take_away(kubelet: FakeKubelet) -> None:
+    """Stop a kubelet, and delete its nodes."""
+    kubelet.stop()
+    for name in kubelet.nodes:
+        kubelet.connection.request("delete", f"/api/v1/nodes/{name}")
 
 
 def check_all_once(setup: Setup, kubelet: FakeKubelet, number: int) -> None:

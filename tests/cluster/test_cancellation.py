@@ -6,17 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 from rich.console import Console
-from runs import (
-    DEADLINE_SECONDS,
-    ConnectThrough,
-    MakeSetup,
-    Observed,
-    Setup,
-    StartKubelet,
-    make_cells,
-    set_quota,
-    wait_for,
-)
+from runs import DEADLINE_SECONDS, Observed, Setup, Site, make_cells, set_quota, wait_for
 
 from bench.errors import UserError
 from bench.store import Store, cancelled_prefix, confirmation_run_id
@@ -36,35 +26,27 @@ def list_marks(setup: Setup) -> list[str]:
 
 
 def test_a_runner_that_a_quota_lets_make_no_job_is_stopped(
-    make_setup: MakeSetup,
-    connection: Connection,
-    namespace: str,
-    store: Store,
-    call_main: CallMain,
-    monkeypatch: pytest.MonkeyPatch,
+    site: Site, call_main: CallMain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runner.kubernetes.submission.QUOTA_PAUSE_SECONDS", 1.0)
-    set_quota(connection, namespace, **{"count/jobs.batch": "0"})
-    setup = make_setup(make_cells(2))
-    runner = setup.start(Connection(context=connection.context, patience_seconds=DEADLINE_SECONDS))
+    set_quota(site.connection, site.namespace, **{"count/jobs.batch": "0"})
+    setup = site.make_setup(make_cells(2))
+    runner = setup.start(Connection(context=site.connection.context, patience_seconds=DEADLINE_SECONDS))
     wait_for(lambda: setup.observed.warnings, "a warning about the quota")
 
-    _, out, _ = call_main("cancel", namespace, "--on", "current", "--store", store.url)
+    _, out, _ = call_main("cancel", *site.words)
 
-    assert out == f"run {namespace} in namespace {namespace}: 0 unfinished Jobs deleted, 0 finished ones left\n"
+    assert (
+        out == f"run {site.namespace} in namespace {site.namespace}: 0 unfinished Jobs deleted, 0 finished ones left\n"
+    )
     with pytest.raises(RunCancelled):
         runner.result(DEADLINE_SECONDS)
 
 
 def test_the_mark_is_there_before_a_job_is_touched_and_in_nobodys_way(
-    make_setup: MakeSetup,
-    namespace: str,
-    store: Store,
-    faulty: FaultyServer,
-    connect_through: ConnectThrough,
-    call_main: CallMain,
+    site: Site, faulty: FaultyServer, call_main: CallMain
 ) -> None:
-    setup = make_setup(make_cells(3))
+    setup = site.make_setup(make_cells(3))
     setup.submit()
     num_marks_at_writes: list[int] = []
 
@@ -74,8 +56,7 @@ def test_the_mark_is_there_before_a_job_is_touched_and_in_nobodys_way(
         return None
 
     faulty.choose_fault = note_marks
-    connect_through(faulty)
-    words = ("cancel", namespace, "--on", "current", "--store", store.url)
+    words = ("cancel", *site.words)
 
     code, out, _ = call_main(*words)
 
@@ -83,31 +64,29 @@ def test_the_mark_is_there_before_a_job_is_touched_and_in_nobodys_way(
     assert "3 unfinished Jobs deleted" in out
     assert num_marks_at_writes == [1] * 3
     (key,) = list_marks(setup)
-    mark = json.loads(store.get(key))
-    assert (mark["run_id"], mark["user"]) == (namespace, read_user_name())
+    mark = json.loads(site.store.get(key))
+    assert (mark["run_id"], mark["user"]) == (site.namespace, read_user_name())
     assert call_main(*words)[0] == 0
     assert len(list_marks(setup)) == 2
-    assert store.list_run_ids() == [namespace]
-    assert read_run(store, namespace) == setup.run
+    assert site.store.list_run_ids() == [site.namespace]
+    assert read_run(site.store, site.namespace) == setup.run
     assert len(setup.list_missing()) == 3
 
 
-def test_a_cancelled_night_ends_the_run_that_measures_it_again(
-    make_setup: MakeSetup, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
-) -> None:
-    start_kubelet(lambda pod: "hang", num_nodes=1)
-    night = make_setup(make_cells(1))
-    again = confirmation_run_id(night.run.matrix, namespace)
-    confirmation = make_setup(make_cells(1), run_id=again)
+def test_a_cancelled_night_ends_the_run_that_measures_it_again(site: Site, call_main: CallMain) -> None:
+    site.start_kubelet(lambda pod: "hang", num_nodes=1)
+    night = site.make_setup(make_cells(1))
+    again = confirmation_run_id(night.run.matrix, site.namespace)
+    confirmation = site.make_setup(make_cells(1), run_id=again)
     runner = confirmation.start()
     wait_for(lambda: confirmation.count_ready() == 1, "a cell that is measured again")
 
-    code, out, _ = call_main("cancel", namespace, "--on", "current", "--store", store.url)
+    code, out, _ = call_main("cancel", *site.words)
 
     assert code == 0
     assert out.splitlines() == [
-        f"run {namespace} in namespace {namespace}: 0 unfinished Jobs deleted, 0 finished ones left",
-        f"run {again} in namespace {namespace}: 1 unfinished Jobs deleted, 0 finished ones left",
+        f"run {site.namespace} in namespace {site.namespace}: 0 unfinished Jobs deleted, 0 finished ones left",
+        f"run {again} in namespace {site.namespace}: 1 unfinished Jobs deleted, 0 finished ones left",
     ]
     with pytest.raises(RunCancelled):
         runner.result(DEADLINE_SECONDS)
@@ -130,14 +109,14 @@ def test_a_night_that_is_cancelled_before_its_confirmation_begins_is_not_measure
     assert night.list_jobs() == []
 
 
-def test_no_mark_is_left_where_the_cluster_refuses(
-    make_setup: MakeSetup, connection: Connection, namespace: str, store: Store, call_main: CallMain
-) -> None:
-    setup = make_setup(make_cells(1))
+def test_no_mark_is_left_where_the_cluster_refuses(site: Site, call_main: CallMain) -> None:
+    setup = site.make_setup(make_cells(1))
 
-    code, _, err = call_main("cancel", namespace, "--on", f"{connection.context}-user", "--store", store.url)
+    code, _, err = call_main(
+        "cancel", site.namespace, "--on", f"{site.connection.context}-user", "--store", site.store.url
+    )
 
     assert code == 2
-    assert err.startswith(f"error: --on {connection.context}-user: ")
-    assert f"lacks rights in namespace {namespace} that `cancel` needs: list, delete jobs.batch" in err
+    assert err.startswith(f"error: --on {site.connection.context}-user: ")
+    assert f"lacks rights in namespace {site.namespace} that `cancel` needs: list, delete jobs.batch" in err
     assert list_marks(setup) == []

@@ -6,19 +6,9 @@ from urllib.parse import parse_qs
 
 import pytest
 from rich.console import Console
-from runs import (
-    DEADLINE_SECONDS,
-    ConnectThrough,
-    MakeSetup,
-    Observed,
-    StartKubelet,
-    check_all_once,
-    make_cells,
-    make_profile,
-    wait_for,
-)
+from runs import DEADLINE_SECONDS, Observed, Site, check_all_once, make_cells, make_profile, wait_for
 
-from bench.store import Store, parse_placement_key, placements_prefix
+from bench.store import parse_placement_key, placements_prefix
 from fake_kubelet import Pod
 from faulty_server import Fault, FaultyServer
 from runner.kubernetes import connection as connections
@@ -30,13 +20,11 @@ from runner.runs import Retries
 # Waiting
 
 
-def test_no_more_jobs_wait_than_the_nodes_can_take_next(
-    make_setup: MakeSetup, namespace: str, start_kubelet: StartKubelet
-) -> None:
-    kubelet = start_kubelet(num_nodes=1)
+def test_no_more_jobs_wait_than_the_nodes_can_take_next(site: Site) -> None:
+    kubelet = site.start_kubelet(num_nodes=1)
     kubelet.may_end.clear()
-    profile = make_profile(namespace, pools=load_profile("kind").pools)
-    setup = make_setup(make_cells(6), profile=profile)
+    profile = make_profile(site.namespace, pools=load_profile("kind").pools)
+    setup = site.make_setup(make_cells(6), profile=profile)
     running = setup.start()
     wait_for(setup.count_ready, "a cell that runs")
     num_ticks = setup.observed.num_ticks
@@ -49,16 +37,12 @@ def test_no_more_jobs_wait_than_the_nodes_can_take_next(
 
 
 def test_with_a_deadline_a_job_that_no_node_takes_is_created_again_until_one_does(
-    make_setup: MakeSetup,
-    connection: Connection,
-    namespace: str,
-    start_kubelet: StartKubelet,
-    monkeypatch: pytest.MonkeyPatch,
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(submission, "MIN_REQUEUE_SECONDS", 1.0)
-    kubelet = start_kubelet()
-    profile = make_profile(namespace, pools=load_profile("kind").pools)
-    setup = make_setup(make_cells(1), profile=profile, unschedulable_seconds=1)
+    kubelet = site.start_kubelet()
+    profile = make_profile(site.namespace, pools=load_profile("kind").pools)
+    setup = site.make_setup(make_cells(1), profile=profile, unschedulable_seconds=1)
     setup.run = setup.run.model_copy(update={"created_at": datetime.now(UTC)})
     run = replace(setup.make_cluster_run(), deadline_seconds=86_400.0, is_requeued=True)
     seen: set[str] = set()
@@ -69,10 +53,10 @@ def test_with_a_deadline_a_job_that_no_node_takes_is_created_again_until_one_doe
         def tick(self, jobs: object) -> None:
             seen.update(job["metadata"]["uid"] for job in setup.list_jobs())
             if len(seen) == 2 and not kubelet.nodes:
-                kubelet.add_node(f"late-{namespace}")
+                kubelet.add_node(f"late-{site.namespace}")
 
     observed = setup.observed = AddingNode()
-    run.measure(setup.run, connection, observed, Console(quiet=True))
+    run.measure(setup.run, site.connection, observed, Console(quiet=True))
 
     assert len(seen) >= 2
     check_all_once(setup, kubelet, 1)
@@ -85,10 +69,10 @@ def test_with_a_deadline_a_job_that_no_node_takes_is_created_again_until_one_doe
 
 
 def test_a_runner_reads_lists_by_the_page_and_no_pod_that_has_succeeded(
-    make_setup: MakeSetup, start_kubelet: StartKubelet, faulty: FaultyServer, connect_through: ConnectThrough
+    site: Site, faulty: FaultyServer, through: Connection
 ) -> None:
-    kubelet = start_kubelet(num_nodes=1)
-    setup = make_setup(make_cells(2))
+    kubelet = site.start_kubelet(num_nodes=1)
+    setup = site.make_setup(make_cells(2))
     asked: list[tuple[str, dict[str, list[str]]]] = []
 
     def note(method: str, path: str) -> Fault | None:
@@ -98,7 +82,7 @@ def test_a_runner_reads_lists_by_the_page_and_no_pod_that_has_succeeded(
         return None
 
     faulty.choose_fault = note
-    setup.start(connect_through(faulty)).result(DEADLINE_SECONDS)
+    setup.start(through).result(DEADLINE_SECONDS)
 
     check_all_once(setup, kubelet, 2)
     lists = {kind: query for kind, query in asked if kind in ("jobs", "pods") and "watch" not in query}
@@ -112,7 +96,7 @@ def test_a_runner_reads_lists_by_the_page_and_no_pod_that_has_succeeded(
 
 
 def test_recorded_jobs_are_deleted_in_batches_and_nothing_is_lost_or_run_twice(
-    make_setup: MakeSetup, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(submission, "NUM_KEPT", 1)
     monkeypatch.setattr(submission, "BATCH_SIZE", 4)
@@ -120,9 +104,9 @@ def test_recorded_jobs_are_deleted_in_batches_and_nothing_is_lost_or_run_twice(
     def fail_one(pod: Pod) -> str:
         return "crash" if '"seed":1' in str(pod["spec"]) else "ok"
 
-    kubelet = start_kubelet(fail_one, num_nodes=2)
-    profile = make_profile(namespace, ttl_seconds_after_finished=3600)
-    setup = make_setup(make_cells(8), repeats=2, profile=profile, max_in_flight=4)
+    kubelet = site.start_kubelet(fail_one, num_nodes=2)
+    profile = make_profile(site.namespace, ttl_seconds_after_finished=3600)
+    setup = site.make_setup(make_cells(8), repeats=2, profile=profile, max_in_flight=4)
 
     setup.measure()
 
@@ -131,23 +115,21 @@ def test_recorded_jobs_are_deleted_in_batches_and_nothing_is_lost_or_run_twice(
     assert set(setup.count_records().values()) == {1}
     assert set(kubelet.measured.values()) == {1}
     assert setup.connection.num_requests["deletecollection jobs"] <= 8
-    placed = [parse_placement_key(key) for key in store.list_keys(placements_prefix(setup.run.run_id))]
+    placed = [parse_placement_key(key) for key in site.store.list_keys(placements_prefix(setup.run.run_id))]
     assert len(placed) >= 8  # those of deleted Jobs were written before
 
     assert setup.measure().results == []
     assert set(kubelet.measured.values()) == {1}
 
 
-def test_finished_jobs_of_an_earlier_runner_are_deleted_too(
-    make_setup: MakeSetup, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_finished_jobs_of_an_earlier_runner_are_deleted_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     ends = {"crash"}
 
     def fail_one(pod: Pod) -> str:
         return ends.pop() if ends and '"seed":1' in str(pod["spec"]) else "ok"
 
-    start_kubelet(fail_one, num_nodes=2)
-    setup = make_setup(make_cells(4), max_in_flight=4)
+    site.start_kubelet(fail_one, num_nodes=2)
+    setup = site.make_setup(make_cells(4), max_in_flight=4)
     setup.measure()
     assert len(setup.list_jobs()) == 4
     monkeypatch.setattr(submission, "NUM_KEPT", 0)

@@ -12,7 +12,7 @@ from audit import REVIEWS, read_requests
 from commands import create
 from kubernetes.config import incluster_config
 from releases import FULLNAME, RELEASE, find_pod_of, make_restricted_namespace, trigger
-from runs import StartKubelet, wait_for
+from runs import Site, wait_for
 
 from bench.schema import Run
 from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, Store
@@ -115,11 +115,10 @@ def check_cells_go_with_their_owner(connection: Connection, namespace: str, owne
 
 
 def test_a_scheduled_run_asks_for_what_its_role_allows_and_reports_at_its_deadline_what_is_missing(
-    connection: Connection,
     control_plane: ControlPlane,
     audited: str,
     helm: Callable[[str], helm_python.Config],
-    start_kubelet: StartKubelet,
+    site: Site,
     bucket: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -135,20 +134,20 @@ def test_a_scheduled_run_asks_for_what_its_role_allows_and_reports_at_its_deadli
     monkeypatch.setattr(session, "read_clock", make_clock(lambda: asked_for_events(control_plane, user)))
     values = make_values(store__url=bucket, customMatrix=MATRIX, quota__hard={"pods": "2"})
     helm(audited).install(CHART, RELEASE, values)
-    start_kubelet(make_endings(), num_nodes=2, store=store)
-    job = trigger(connection, audited, "first-run")
-    words = read_arguments(find_pod_of(connection, audited, "first-run"), job, tmp_path)
+    site.start_kubelet(make_endings(), num_nodes=2, store=store)
+    job = trigger(site.connection, audited, "first-run")
+    words = read_arguments(find_pod_of(site.connection, audited, "first-run"), job, tmp_path)
     with monkeypatch.context() as patched:
-        become_runner(connection, audited, control_plane, tmp_path, patched)
+        become_runner(site.connection, audited, control_plane, tmp_path, patched)
         code, out, err = call_main(*words)
 
     assert (code, err) == (1, ""), out
     assert "the deadline has passed" in out
-    assert read_requests(control_plane, user) == list_allowed(connection, audited) | REFUSED | REVIEWS
+    assert read_requests(control_plane, user) == list_allowed(site.connection, audited) | REFUSED | REVIEWS
     latest = Run.model_validate_json(store.get(LATEST_RUN_KEY))
     assert latest.ending is not None
     assert (latest.run_id, latest.ending.num_repeats) == ("first-run", {"ok": 1, "failed": 1, "missing": 2})
     assert len(latest.ending.missing) == 2
     assert (tmp_path / "report" / "report.html").read_bytes() == store.get(LATEST_REPORT_KEY)
-    check_cells_go_with_their_owner(connection, audited, job)
+    check_cells_go_with_their_owner(site.connection, audited, job)
     helm(audited).uninstall(RELEASE)

@@ -5,14 +5,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from runs import DEADLINE_SECONDS, MakeSetup, Setup, StartKubelet, make_cells, make_profile, wait_for
+from runs import DEADLINE_SECONDS, Setup, Site, make_cells, make_profile, wait_for
 
 from bench.schema import Cell
 from bench.store import Store
 from cluster_objects import load_job
 from fake_kubelet import Pod, read_variables
 from runner.kubernetes.cleanup import RunCancelled
-from runner.kubernetes.connection import Connection
 from runner.kubernetes.names import select_run
 from runner.kubernetes.objects import JobStatus, read_job_status
 from runner.kubernetes.run import inspect_run, measure_rate
@@ -42,55 +41,53 @@ def list_ended(setup: Setup) -> list[str]:
     return [job.name for job in list_jobs(setup) if job.end]
 
 
-def test_cancel_stops_the_runner_and_leaves_what_is_finished(
-    make_setup: MakeSetup, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
-) -> None:
-    start_kubelet(hang_after_the_first, num_nodes=4)  # three cells hang at most, so one node is left for the rest
-    setup = make_setup(make_cells(12), max_in_flight=3)
-    other = make_setup(make_cells(1), run_id=f"{namespace}-other")
+def test_cancel_stops_the_runner_and_leaves_what_is_finished(site: Site, call_main: CallMain) -> None:
+    site.start_kubelet(hang_after_the_first, num_nodes=4)  # three cells hang at most, so one node is left for the rest
+    setup = site.make_setup(make_cells(12), max_in_flight=3)
+    other = site.make_setup(make_cells(1), run_id=f"{site.namespace}-other")
     other.measure()
     runner = setup.start()
     wait_for(lambda: len(list_ended(setup)) == 1 and len(list_jobs(setup)) == 4, "the first end, and more to submit")
     ended = list_ended(setup)
 
-    code, out, err = call_main("cancel", namespace, "--on", "current", "--store", store.url, "--dry-run")
+    code, out, err = call_main("cancel", *site.words, "--dry-run")
     assert (code, err) == (0, "")
     assert "3 unfinished Jobs would be deleted, 1 finished ones left; nothing was changed" in out
     assert len(list_jobs(setup)) == 4
 
-    code, out, err = call_main("cancel", namespace, "--on", "current", "--store", store.url)
+    code, out, err = call_main("cancel", *site.words)
 
     assert (code, err) == (0, "")
     with pytest.raises(RunCancelled):
         runner.result(DEADLINE_SECONDS)
-    assert f"run {namespace} in namespace {namespace}: " in out
+    assert f"run {site.namespace} in namespace {site.namespace}: " in out
     assert "1 finished ones left" in out
     assert [job.name for job in list_jobs(setup)] == ended
     assert len(list_jobs(other)) == 1
     assert sum(setup.count_records().values()) == 1
-    assert (0, f"run {namespace} in namespace {namespace}: 0 unfinished Jobs deleted, 1 finished ones left\n", "") == (
-        call_main("cancel", namespace, "--on", "current", "--store", store.url)
-    )
-    assert run_status(call_main, namespace, store)[1:] == [
+    assert (
+        0,
+        f"run {site.namespace} in namespace {site.namespace}: 0 unfinished Jobs deleted, 1 finished ones left\n",
+        "",
+    ) == (call_main("cancel", *site.words))
+    assert run_status(call_main, site.namespace, site.store)[1:] == [
         "Jobs: 1 finished",
         "the run was cancelled: 11 repeats stay missing until it is resumed",
     ]
 
 
-def test_clean_refuses_while_cells_run_and_removes_all_with_force(
-    make_setup: MakeSetup, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
-) -> None:
-    start_kubelet(hang_after_the_first, num_nodes=2)
-    setup = make_setup(make_cells(2))
-    other = make_setup(make_cells(1), run_id="other")
+def test_clean_refuses_while_cells_run_and_removes_all_with_force(site: Site, call_main: CallMain) -> None:
+    site.start_kubelet(hang_after_the_first, num_nodes=2)
+    setup = site.make_setup(make_cells(2))
+    other = site.make_setup(make_cells(1), run_id="other")
     other.measure()
     runner = setup.start()
     wait_for(lambda: setup.count_ready() == 1 and len(list_ended(setup)) == 1, "one cell that runs and one that ended")
-    words = ("clean", namespace, "--on", "current", "--store", store.url)
+    words = ("clean", *site.words)
 
     code, out, err = call_main(*words)
     assert (code, out) == (2, "")
-    assert f"error: run {namespace}: 1 of its 2 Jobs, and pods without a Job, are not finished" in err
+    assert f"error: run {site.namespace}: 1 of its 2 Jobs, and pods without a Job, are not finished" in err
     assert len(list_jobs(setup)) == 2
     assert call_main(*words, "--dry-run")[0] == 2
     assert "2 Jobs would be deleted; nothing was changed" in call_main(*words, "--dry-run", "--force")[1]
@@ -98,7 +95,7 @@ def test_clean_refuses_while_cells_run_and_removes_all_with_force(
 
     code, out, _ = call_main(*words, "--force")
     assert code == 0
-    assert out == f"run {namespace} in namespace {namespace}: 2 Jobs deleted; results stay in the store\n"
+    assert out == f"run {site.namespace} in namespace {site.namespace}: 2 Jobs deleted; results stay in the store\n"
     with pytest.raises(RunCancelled):
         runner.result(DEADLINE_SECONDS)
     assert list_jobs(setup) == []
@@ -106,56 +103,54 @@ def test_clean_refuses_while_cells_run_and_removes_all_with_force(
     assert sum(setup.count_records().values()) == 1
 
 
-def test_a_run_that_the_store_does_not_have_is_told(make_setup: MakeSetup, store: Store, call_main: CallMain) -> None:
-    make_setup(make_cells(1))
+def test_a_run_that_the_store_does_not_have_is_told(site: Site, call_main: CallMain) -> None:
+    site.make_setup(make_cells(1))
 
-    code, _, err = call_main("cancel", "nobodys", "--on", "current", "--store", store.url)
+    code, _, err = call_main("cancel", "nobodys", *site.words[1:])
 
     assert code == 2
-    assert f"error: store {store.url}: no run nobodys here; name the right one, or the right --store\n" == err
+    assert f"error: store {site.store.url}: no run nobodys here; name the right one, or the right --store\n" == err
 
 
-def test_status_tells_what_a_kubelet_says_of_a_pod_that_it_does_not_start(
-    make_setup: MakeSetup, connection: Connection, namespace: str, start_kubelet: StartKubelet
-) -> None:
-    kubelet = start_kubelet(lambda pod: "stuck", num_nodes=1)
-    setup = make_setup(make_cells(1))
+def test_status_tells_what_a_kubelet_says_of_a_pod_that_it_does_not_start(site: Site) -> None:
+    kubelet = site.start_kubelet(lambda pod: "stuck", num_nodes=1)
+    setup = site.make_setup(make_cells(1))
     setup.submit()
     (pod,) = wait_for(lambda: [pod for pod in setup.list_pods() if "ContainerCreating" in str(pod)], "the pod")
     kubelet.put_event(pod, "FailedCreatePodSandBox", "plugin type=calico failed")
 
-    found = inspect_run(connection, namespace, setup.run.run_id, setup.store.url, 1)
+    found = inspect_run(site.connection, site.namespace, setup.run.run_id, setup.store.url, 1)
 
     assert found == (True, ["Jobs: 1 waiting", "  1 waiting: FailedCreatePodSandBox: plugin type=calico failed"])
 
 
-def test_status_tells_what_runs_and_why_the_rest_waits(
-    make_setup: MakeSetup, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
-) -> None:
+def test_status_tells_what_runs_and_why_the_rest_waits(site: Site, call_main: CallMain) -> None:
     def decide(pod: Pod) -> str:
         return {0: "ok", 1: "hang", 2: "image"}[read_seed(pod)]
 
-    start_kubelet(decide, num_nodes=3)
-    setup = make_setup(make_cells(3))
-    large = make_profile(namespace)
+    site.start_kubelet(decide, num_nodes=3)
+    setup = site.make_setup(make_cells(3))
+    large = make_profile(site.namespace)
     pool = large.pools["cpu"].model_copy(update={"cpus": 64})
-    setup_large = make_setup(make_cells(2), profile=large.model_copy(update={"pools": {"cpu": pool}}), run_id="large")
-    queued = make_setup(make_cells(2), run_id="queued", queue="team")
+    setup_large = site.make_setup(
+        make_cells(2), profile=large.model_copy(update={"pools": {"cpu": pool}}), run_id="large"
+    )
+    queued = site.make_setup(make_cells(2), run_id="queued", queue="team")
     for started in (setup, setup_large, queued):
         started.submit()
     wait_for(lambda: setup.count_ready() == 1 and list_ended(setup), "one that runs and one that ended")
     wait_for(lambda: "ImagePullBackOff" in str(setup.list_pods()), "the pod without an image")
     wait_for(lambda: str(setup.list_pods()).count("Unschedulable") >= 2, "two without a node")
 
-    lines = run_status(call_main, namespace, store)
+    lines = run_status(call_main, site.namespace, site.store)
     assert lines[1] == "Jobs: 1 finished, 1 running, 1 waiting"
     assert lines[2] == '  1 waiting: ImagePullBackOff: Back-off pulling image "x": not found'
     assert re.fullmatch(r"[0-9.]+ finish per minute, about .* left", lines[3])
-    lines = run_status(call_main, "large", store)
+    lines = run_status(call_main, "large", site.store)
     assert lines[1] == "Jobs: 2 waiting"
     assert lines[2].startswith("  2 waiting: 0/")
     assert "Insufficient cpu" in lines[2]
-    assert run_status(call_main, "queued", store) == [
+    assert run_status(call_main, "queued", site.store) == [
         "queued: 2 repeats: 2 not there yet",
         "Jobs: 2 queued by Kueue",
         "  2 queued: the cluster has no Kueue (kueue.x-k8s.io), which would start them",

@@ -10,42 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from audit import request_token
 from commands import create
-from runs import DEADLINE_SECONDS, MakeSetup, StartKubelet, check_all_once, make_cells, wait_for
+from runs import DEADLINE_SECONDS, Site, check_all_once, make_cells, wait_for
+from users import grant_run
 
 from control_plane import ControlPlane
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.setup import RUN_PERMISSIONS
 
 ACCOUNT = "short-lived"
 
 
-def grant_run(connection: Connection, namespace: str) -> None:
-    """Make a service account that may do what a run needs."""
-    group = "rbac.authorization.k8s.io"
-    rules = [
-        {"apiGroups": [permission.group], "resources": [permission.resource], "verbs": list(permission.verbs)}
-        for permission in RUN_PERMISSIONS
-    ]
-    subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}
-    create(connection, f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": ACCOUNT}})
-    path = f"/apis/{group}/v1/namespaces/{namespace}"
-    create(connection, f"{path}/roles", {"metadata": {"name": ACCOUNT}, "rules": rules})
-    role = {"apiGroup": group, "kind": "Role", "name": ACCOUNT}
-    create(connection, f"{path}/rolebindings", {"metadata": {"name": ACCOUNT}, "roleRef": role, "subjects": [subject]})
-
-
-def request_token(connection: Connection, namespace: str, name: str) -> str:
+def make_token(connection: Connection, namespace: str, name: str) -> str:
     """Return a token of the API server's own that ends when `end_token` is called with the same name."""
     create(connection, f"/api/v1/namespaces/{namespace}/secrets", {"metadata": {"name": name}})
     bound = {"kind": "Secret", "apiVersion": "v1", "name": name}
-    body = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "spec": {"expirationSeconds": 3600, "boundObjectRef": bound},
-    }
-    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{ACCOUNT}/token"
-    return str(create(connection, path, body)["status"]["token"])
+    return request_token(connection, namespace, ACCOUNT, boundObjectRef=bound)
 
 
 def end_token(plane: ControlPlane, connection: Connection, namespace: str, name: str, token: str) -> None:
@@ -82,30 +62,25 @@ def log_in(
 
 @pytest.mark.parametrize("source", ["token file", "exec plugin"])
 def test_a_run_goes_on_with_the_token_that_takes_the_place_of_one_that_ended(
-    make_setup: MakeSetup,
-    control_plane: ControlPlane,
-    connection: Connection,
-    namespace: str,
-    start_kubelet: StartKubelet,
-    log_in: Callable[[dict[str, Any]], Connection],
-    tmp_path: Path,
-    source: str,
+    site: Site, control_plane: ControlPlane, log_in: Callable[[dict[str, Any]], Connection], tmp_path: Path, source: str
 ) -> None:
-    kubelet = start_kubelet(num_nodes=2)
+    kubelet = site.start_kubelet(num_nodes=2)
     kubelet.may_end.clear()
-    grant_run(connection, namespace)
+    create(site.connection, f"/api/v1/namespaces/{site.namespace}/serviceaccounts", {"metadata": {"name": ACCOUNT}})
+    subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": site.namespace}
+    grant_run(site.connection, site.namespace, subject)
     token = tmp_path / "token"
-    first = request_token(connection, namespace, "first")
+    first = make_token(site.connection, site.namespace, "first")
     token.write_text(first)
     answer = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "%s"}}
     script = f'printf \'{json.dumps(answer)}\' "$(cat "$0")"'
     plugin = {"apiVersion": answer["apiVersion"], "command": "sh", "args": ["-c", script, str(token)]}
-    setup = make_setup(make_cells(6), max_in_flight=2)
+    setup = site.make_setup(make_cells(6), max_in_flight=2)
     running = setup.start(log_in({"tokenFile": str(token)} if source == "token file" else {"exec": plugin}))
     wait_for(setup.count_ready, "a cell that runs")
 
-    second = request_token(connection, namespace, "second")
-    end_token(control_plane, connection, namespace, "first", first)
+    second = make_token(site.connection, site.namespace, "second")
+    end_token(control_plane, site.connection, site.namespace, "first", first)
     kubelet.may_end.set()
     wait_for(setup.count_finished, "a Job that has ended")
     token.write_text(second)  # a little late

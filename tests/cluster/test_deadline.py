@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from rich.console import Console
-from runs import DEADLINE_SECONDS, ConnectThrough, MakeSetup, Observed, Setup, StartKubelet, make_cells, wait_for
+from runs import DEADLINE_SECONDS, Observed, Setup, Site, make_cells, wait_for
 
 from fake_kubelet import FakeKubelet
 from faulty_server import Fault, FaultyServer
@@ -41,10 +41,10 @@ def list_unfinished(setup: Setup) -> list[str]:
 
 
 def test_what_has_not_ended_is_deleted_and_nothing_comes_after_it(
-    make_setup: MakeSetup, faulty: FaultyServer, connect_through: ConnectThrough, monkeypatch: pytest.MonkeyPatch
+    site: Site, faulty: FaultyServer, through: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half of the Jobs cannot be created while the API server refuses requests, also when the deadline has passed."""
-    setup = make_setup(make_cells(4))
+    setup = site.make_setup(make_cells(4))
     asked = itertools.count()
     is_refused = threading.Event()
 
@@ -57,7 +57,7 @@ def test_what_has_not_ended_is_deleted_and_nothing_comes_after_it(
     faulty.choose_fault = refuse_some
     pass_deadline_when(is_refused.is_set, monkeypatch)
 
-    observed = measure(setup, connect_through(faulty))
+    observed = measure(setup, through)
     faulty.choose_fault = lambda method, path: None
 
     assert observed.results == []
@@ -65,47 +65,41 @@ def test_what_has_not_ended_is_deleted_and_nothing_comes_after_it(
     assert list_unfinished(setup) == []
 
 
-def test_what_had_ended_has_its_record_before_the_report_is_made(
-    make_setup: MakeSetup, connection: Connection, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_had_ended_has_its_record_before_the_report_is_made(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Time is up while the logs of two cells are still asked for, which no kubelet hands out here."""
     monkeypatch.setattr(recording, "LOG_PATIENCE_SECONDS", 3.0)
-    setup = make_setup(make_cells(3))
-    kubelet: FakeKubelet = start_kubelet(lambda pod: "in-log" if len(kubelet.measured) < 2 else "hang", num_nodes=1)
+    setup = site.make_setup(make_cells(3))
+    kubelet: FakeKubelet = site.start_kubelet(
+        lambda pod: "in-log" if len(kubelet.measured) < 2 else "hang", num_nodes=1
+    )
     pass_deadline_when(lambda: setup.observed.jobs.count("recording", "done") >= 2, monkeypatch)
 
-    measure(setup, connection)
+    measure(setup, site.connection)
 
     assert list(setup.count_records().values()) == [1, 1]
     wait_for(lambda: len(setup.list_jobs()) == 2, "the third Job to go")
     assert list_unfinished(setup) == []
 
 
-def test_a_runner_that_takes_the_place_of_another_gets_no_time_of_its_own(
-    make_setup: MakeSetup, connection: Connection
-) -> None:
-    setup = make_setup(make_cells(2))
+def test_a_runner_that_takes_the_place_of_another_gets_no_time_of_its_own(site: Site) -> None:
+    setup = site.make_setup(make_cells(2))
 
-    measure(setup, connection, begun_at=datetime.now(UTC) - timedelta(seconds=2 * DAY_SECONDS))
+    measure(setup, site.connection, begun_at=datetime.now(UTC) - timedelta(seconds=2 * DAY_SECONDS))
 
     assert setup.list_jobs() == []
 
 
 def test_a_log_that_an_absent_api_server_does_not_hand_out_is_waited_for(
-    make_setup: MakeSetup,
-    start_kubelet: StartKubelet,
-    faulty: FaultyServer,
-    connect_through: ConnectThrough,
-    monkeypatch: pytest.MonkeyPatch,
+    site: Site, faulty: FaultyServer, through: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The record is given up only when the server answers that the log does not exist."""
     monkeypatch.setattr(recording, "LOG_PATIENCE_SECONDS", 0.1)
     monkeypatch.setattr(tracked_jobs, "STORE_PAUSE_SECONDS", 0.1)
-    setup = make_setup(make_cells(1))
-    start_kubelet(lambda pod: "in-log", num_nodes=1)
+    setup = site.make_setup(make_cells(1))
+    site.start_kubelet(lambda pod: "in-log", num_nodes=1)
     faulty.choose_fault = lambda method, path: "cut-off" if "/log" in path else None
 
-    runner = setup.start(connect_through(faulty))
+    runner = setup.start(through)
     wait_for(lambda: faulty.num_faults >= 3, "requests for the log")
     assert not setup.count_records()
     faulty.choose_fault = lambda method, path: None

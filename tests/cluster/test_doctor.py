@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from commands import create
 from doctor_calls import PROFILE, Examine, list_states
-from runs import wait_for
+from runs import set_quota, wait_for
 
 from control_plane import ControlPlane
 from runner.kubernetes.connection import Connection
@@ -59,16 +59,14 @@ def test_a_quota_without_gpus_and_a_limit_on_pods_are_found_before_the_run(
     examine: Examine, connection: Connection, namespace: str
 ) -> None:
     path = f"/api/v1/namespaces/{namespace}"
-    hard = {"requests.nvidia.com/gpu": "0"}
-    create(connection, f"{path}/resourcequotas", {"metadata": {"name": "none"}, "spec": {"hard": hard}})
-    wait_for(lambda: connection.get_object(f"{path}/resourcequotas/none").get("status"), "the quota to be known")
+    set_quota(connection, namespace, **{"requests.nvidia.com/gpu": "0"})
 
     _, findings = examine()
 
     assert findings["pod: pytorch on the CPU"]["state"] == "ok"
     assert findings["Job: pytorch on 1 GPU"]["state"] == "ok"  # a quota of pods says nothing of it
     assert findings["pod: pytorch on 1 GPU"]["state"] == "failed"
-    assert "exceeded quota: none, requested: requests.nvidia.com/gpu=1" in findings["pod: pytorch on 1 GPU"]["message"]
+    assert "exceeded quota: small, requested: requests.nvidia.com/gpu=1" in findings["pod: pytorch on 1 GPU"]["message"]
 
     limits = [{"type": "Container", "max": {"cpu": "500m"}}]
     create(connection, f"{path}/limitranges", {"metadata": {"name": "small"}, "spec": {"limits": limits}})

@@ -1,26 +1,24 @@
 """runner.kubernetes.executor on a real API server, scheduler and Job controller: each repeat ends with one record."""
 
-from runs import MakeSetup, StartKubelet, check_all_once, make_cells
+from runs import Site, check_all_once, make_cells
 
 from bench.schema import Cell
 from fake_kubelet import Pod, read_variables
 from runner.matrix import order_repeats
 
 
-def test_every_repeat_is_measured_once_and_has_its_record(make_setup: MakeSetup, start_kubelet: StartKubelet) -> None:
-    kubelet = start_kubelet(num_nodes=3)
-    setup = make_setup(make_cells(4), repeats=3)
+def test_every_repeat_is_measured_once_and_has_its_record(site: Site) -> None:
+    kubelet = site.start_kubelet(num_nodes=3)
+    setup = site.make_setup(make_cells(4), repeats=3)
 
     assert setup.measure().warnings == []
 
     check_all_once(setup, kubelet, 12)
 
 
-def test_jobs_are_submitted_in_the_order_that_was_drawn_for_the_run(
-    make_setup: MakeSetup, start_kubelet: StartKubelet
-) -> None:
-    start_kubelet(num_nodes=1)
-    setup = make_setup(make_cells(4), repeats=2, max_in_flight=1)
+def test_jobs_are_submitted_in_the_order_that_was_drawn_for_the_run(site: Site) -> None:
+    site.start_kubelet(num_nodes=1)
+    setup = site.make_setup(make_cells(4), repeats=2, max_in_flight=1)
     setup.run = setup.run.model_copy(update={"order_seed": 5})
 
     observed = setup.measure()
@@ -46,7 +44,7 @@ ENDS = {
 }
 
 
-def test_each_end_leaves_its_record_and_is_not_retried(make_setup: MakeSetup, start_kubelet: StartKubelet) -> None:
+def test_each_end_leaves_its_record_and_is_not_retried(site: Site) -> None:
     started: list[str] = []
 
     def decide(pod: Pod) -> str:
@@ -54,8 +52,8 @@ def test_each_end_leaves_its_record_and_is_not_retried(make_setup: MakeSetup, st
         started.append(list(ENDS)[seed])
         return started[-1]
 
-    start_kubelet(decide, num_nodes=2)
-    setup = make_setup(make_cells(len(ENDS)))
+    site.start_kubelet(decide, num_nodes=2)
+    setup = site.make_setup(make_cells(len(ENDS)))
 
     observed = setup.measure()
 

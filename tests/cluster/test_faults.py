@@ -7,16 +7,7 @@ from collections.abc import Callable
 import pytest
 from commands import create
 from disruptions import FirstHangs, check_measured_again
-from runs import (
-    DEADLINE_SECONDS,
-    ConnectThrough,
-    MakeSetup,
-    StartKubelet,
-    check_all_once,
-    make_cells,
-    make_profile,
-    wait_for,
-)
+from runs import DEADLINE_SECONDS, Site, check_all_once, make_cells, make_profile, wait_for
 
 from bench.exit_codes import EXIT_TRY_AGAIN
 from fake_kubelet import Pod
@@ -64,35 +55,29 @@ def delete(connection: Connection, namespace: str, pod: Pod) -> None:  # the fak
 @pytest.mark.usefixtures("lost_node")
 @pytest.mark.parametrize("take_down", [displace, evict, delete])
 def test_a_cell_whose_pod_is_displaced_evicted_or_deleted_is_measured_again(
-    make_setup: MakeSetup,
-    connection: Connection,
-    namespace: str,
-    start_kubelet: StartKubelet,
-    take_down: Callable[[Connection, str, Pod], None],
+    site: Site, take_down: Callable[[Connection, str, Pod], None]
 ) -> None:
     decide = FirstHangs()
-    kubelet = start_kubelet(decide, num_nodes=1)
-    setup = make_setup(make_cells(1))
+    kubelet = site.start_kubelet(decide, num_nodes=1)
+    setup = site.make_setup(make_cells(1))
     running = setup.start()
-    take_down(connection, namespace, decide.await_running(setup))
+    take_down(site.connection, site.namespace, decide.await_running(setup))
 
     running.result(DEADLINE_SECONDS)
 
     check_measured_again(setup, kubelet)
 
 
-def test_pods_that_fail_on_infrastructure_are_made_again_up_to_the_limit(
-    make_setup: MakeSetup, namespace: str, start_kubelet: StartKubelet
-) -> None:
+def test_pods_that_fail_on_infrastructure_are_made_again_up_to_the_limit(site: Site) -> None:
     busy: list[Pod] = []
 
     def decide(pod: Pod) -> str:
         busy.append(pod)
         return "busy"
 
-    start_kubelet(decide, num_nodes=1)
-    profile = make_profile(namespace, backoff_limit=1)
-    setup = make_setup(make_cells(1), profile=profile)
+    site.start_kubelet(decide, num_nodes=1)
+    profile = make_profile(site.namespace, backoff_limit=1)
+    setup = site.make_setup(make_cells(1), profile=profile)
 
     setup.measure()
 
@@ -106,13 +91,10 @@ def test_pods_that_fail_on_infrastructure_are_made_again_up_to_the_limit(
 # API server
 
 
-def test_a_run_goes_on_when_its_watches_are_cut(
-    make_setup: MakeSetup, start_kubelet: StartKubelet, faulty: FaultyServer, connect_through: ConnectThrough
-) -> None:
-    kubelet = start_kubelet(num_nodes=4, run_seconds=0.3)
+def test_a_run_goes_on_when_its_watches_are_cut(site: Site, faulty: FaultyServer, through: Connection) -> None:
+    kubelet = site.start_kubelet(num_nodes=4, run_seconds=0.3)
     # One Job at a time: none follows before a watch has reported the end of the one before it.
-    setup = make_setup(make_cells(12), max_in_flight=1)
-    through = connect_through(faulty)
+    setup = site.make_setup(make_cells(12), max_in_flight=1)
     running = setup.start(through)
     for number in range(1, 6):
         wait_for(lambda number=number: len(setup.observed.results) >= 2 * number or running.done(), "records")  # type: ignore[misc]
@@ -127,10 +109,10 @@ def test_a_run_goes_on_when_its_watches_are_cut(
 
 
 def test_a_server_that_is_busy_is_given_time_and_lost_answers_make_no_second_job(
-    make_setup: MakeSetup, start_kubelet: StartKubelet, faulty: FaultyServer, connect_through: ConnectThrough
+    site: Site, faulty: FaultyServer, through: Connection
 ) -> None:
-    kubelet = start_kubelet(num_nodes=4)
-    setup = make_setup(make_cells(20))
+    kubelet = site.start_kubelet(num_nodes=4)
+    setup = site.make_setup(make_cells(20))
     faults: list[Fault] = ["too-many-requests", "lost-answer", "cut-off"]
     lock = threading.Lock()
 
@@ -139,7 +121,6 @@ def test_a_server_that_is_busy_is_given_time_and_lost_answers_make_no_second_job
             return faults[faulty.num_faults % 3] if method == "POST" and faulty.num_faults < 24 else None
 
     faulty.choose_fault = choose_fault
-    through = connect_through(faulty)
 
     setup.measure(through)
 

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from runs import MakeSetup, Setup, StartKubelet, make_cells, make_profile, wait_for
+from runs import Setup, Site, make_cells, make_profile, wait_for
 
 from bench.errors import UserError
 from bench.store import Store
 from fake_kubelet import Pod
-from runner.kubernetes.connection import Connection
 from workspace import CallMain
 
 NEW_IMAGES: Any = {"pytorch": {"cpu": "registry.example/benchmatrix/pytorch:2"}}
@@ -37,28 +36,23 @@ def list_uids(setup: Setup) -> set[str]:
 
 
 def test_a_run_that_goes_on_with_new_images_refuses_while_jobs_with_the_old_ones_run(
-    make_setup: MakeSetup,
-    connection: Connection,
-    namespace: str,
-    store: Store,
-    start_kubelet: StartKubelet,
-    call_main: CallMain,
+    site: Site, call_main: CallMain
 ) -> None:
-    kubelet = start_kubelet(hang, num_nodes=2)
-    setup = make_setup(make_cells(2))
+    kubelet = site.start_kubelet(hang, num_nodes=2)
+    setup = site.make_setup(make_cells(2))
     start_jobs(setup, 2)
-    newer = make_setup(make_cells(2), profile=make_profile(namespace, images=NEW_IMAGES))
+    newer = site.make_setup(make_cells(2), profile=make_profile(site.namespace, images=NEW_IMAGES))
 
     with pytest.raises(UserError) as refused:
         measure(newer)
 
     words = str(refused.value)
-    assert f"run {namespace}: 2 of its Jobs in namespace {namespace} are unfinished" in words
-    assert f"benchmatrix cancel {namespace} --on {connection.context} --store {store.url}" in words
+    assert f"run {site.namespace}: 2 of its Jobs in namespace {site.namespace} are unfinished" in words
+    assert f"benchmatrix cancel {site.namespace} --on {site.connection.context} --store {site.store.url}" in words
     assert not newer.count_records()
 
     # What the message advises: the old Jobs are the run's own to `cancel`, and nothing stands in the way then.
-    assert call_main("cancel", namespace, "--on", "current", "--store", store.url)[0] == 0
+    assert call_main("cancel", *site.words)[0] == 0
     kubelet.decide = lambda pod: "ok"
     measure(newer)
     images = {pod["spec"]["containers"][0]["image"] for pod in newer.list_pods()}
@@ -67,21 +61,16 @@ def test_a_run_that_goes_on_with_new_images_refuses_while_jobs_with_the_old_ones
 
 
 def test_a_run_of_the_same_name_with_another_store_is_another_run(
-    make_setup: MakeSetup,
-    connection: Connection,
-    namespace: str,
-    tmp_path: Path,
-    start_kubelet: StartKubelet,
-    call_main: CallMain,
+    site: Site, tmp_path: Path, call_main: CallMain
 ) -> None:
     other_store = Store.open(f"file://{tmp_path}/other")
-    kubelet = start_kubelet(hang, num_nodes=3)
-    mine = make_setup(make_cells(1))
-    theirs = Setup.make(connection, namespace, other_store, make_cells(2))
+    kubelet = site.start_kubelet(hang, num_nodes=3)
+    mine = site.make_setup(make_cells(1))
+    theirs = Setup.make(site.connection, site.namespace, other_store, make_cells(2))
     start_jobs(mine, 1)
     my_jobs = list_uids(mine)
     start_jobs(theirs, 3)
-    words = (namespace, "--on", "current", "--store", other_store.url)
+    words = (site.namespace, "--on", "current", "--store", other_store.url)
 
     assert "Jobs: 2 running" in call_main("status", *words)[1]
     assert call_main("cancel", *words)[0] == 0

@@ -6,10 +6,9 @@ from types import SimpleNamespace
 import pytest
 from commands import patch
 from disruptions import LostNode, check_measured_again
-from runs import DEADLINE_SECONDS, MakeSetup, Setup, StartKubelet, check_all_once, make_cells, set_quota, wait_for
+from runs import DEADLINE_SECONDS, Setup, Site, check_all_once, make_cells, set_quota, wait_for
 
 from runner.kubernetes import failures
-from runner.kubernetes.connection import Connection
 
 
 @pytest.fixture(autouse=True)
@@ -23,12 +22,10 @@ def warn_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("counted", ["count/jobs.batch", "count/pods"])
-def test_finished_jobs_make_room_for_others_in_a_quota_that_counts_them(
-    make_setup: MakeSetup, connection: Connection, namespace: str, start_kubelet: StartKubelet, counted: str
-) -> None:
-    kubelet = start_kubelet(num_nodes=4)
-    set_quota(connection, namespace, **{counted: "4"})
-    setup = make_setup(make_cells(12))  # whose finished Jobs stay for a day
+def test_finished_jobs_make_room_for_others_in_a_quota_that_counts_them(site: Site, counted: str) -> None:
+    kubelet = site.start_kubelet(num_nodes=4)
+    set_quota(site.connection, site.namespace, **{counted: "4"})
+    setup = site.make_setup(make_cells(12))  # whose finished Jobs stay for a day
 
     setup.measure()
 
@@ -38,17 +35,15 @@ def test_finished_jobs_make_room_for_others_in_a_quota_that_counts_them(
     assert f"exceeded quota: small, requested: {counted}=1" in setup.observed.warnings[0]
 
 
-def test_a_quota_on_cores_is_told_in_the_job_controllers_words_and_waited_for(
-    make_setup: MakeSetup, connection: Connection, namespace: str, start_kubelet: StartKubelet
-) -> None:
-    kubelet = start_kubelet(num_nodes=4)
-    set_quota(connection, namespace, **{"requests.cpu": "0"})
-    setup = make_setup(make_cells(3))
+def test_a_quota_on_cores_is_told_in_the_job_controllers_words_and_waited_for(site: Site) -> None:
+    kubelet = site.start_kubelet(num_nodes=4)
+    set_quota(site.connection, site.namespace, **{"requests.cpu": "0"})
+    setup = site.make_setup(make_cells(3))
     running = setup.start()
     wait_for(lambda: setup.observed.warnings, "a warning")
 
-    path = f"/api/v1/namespaces/{namespace}/resourcequotas/small"
-    patch(connection, path, {"spec": {"hard": {"requests.cpu": "4"}}})
+    path = f"/api/v1/namespaces/{site.namespace}/resourcequotas/small"
+    patch(site.connection, path, {"spec": {"hard": {"requests.cpu": "4"}}})
     running.result(DEADLINE_SECONDS)
 
     check_all_once(setup, kubelet, 3)
@@ -59,12 +54,10 @@ def test_a_quota_on_cores_is_told_in_the_job_controllers_words_and_waited_for(
 # Nodes
 
 
-def test_what_no_node_takes_is_told_in_the_schedulers_words_and_given_up(
-    make_setup: MakeSetup, namespace: str, start_kubelet: StartKubelet
-) -> None:
-    kubelet = start_kubelet()
-    kubelet.add_node(f"small-{namespace}", capacity={"cpu": "500m"})
-    setup = make_setup(make_cells(3), unschedulable_seconds=4)
+def test_what_no_node_takes_is_told_in_the_schedulers_words_and_given_up(site: Site) -> None:
+    kubelet = site.start_kubelet()
+    kubelet.add_node(f"small-{site.namespace}", capacity={"cpu": "500m"})
+    setup = site.make_setup(make_cells(3), unschedulable_seconds=4)
 
     setup.measure()
 
@@ -79,15 +72,13 @@ def test_what_no_node_takes_is_told_in_the_schedulers_words_and_given_up(
     wait_for(lambda: not setup.list_pods(), "pods that are gone")
 
 
-def test_a_pod_that_waits_for_its_turn_is_not_given_up(
-    make_setup: MakeSetup, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pod_that_waits_for_its_turn_is_not_given_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """The session's clock is the test's, so that it does not matter how long the scheduler takes."""
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr("runner.kubernetes.failures.time", SimpleNamespace(monotonic=lambda: clock.now))
-    kubelet = start_kubelet(num_nodes=1)
+    kubelet = site.start_kubelet(num_nodes=1)
     kubelet.may_end.clear()
-    setup = make_setup(make_cells(2), unschedulable_seconds=2)
+    setup = site.make_setup(make_cells(2), unschedulable_seconds=2)
     running = setup.start()
     wait_for(lambda: count_waiting(setup) == 1 and count_ready(setup) == 1, "one cell that runs and one that waits")
     for _ in range(3):
@@ -111,12 +102,10 @@ def count_waiting(setup: Setup) -> int:
     return sum(bool(pod.unschedulable) for tracked in setup.observed.jobs for pod in tracked.pods.values())
 
 
-def test_a_secret_that_is_missing_is_told_and_waited_for_a_moment(
-    make_setup: MakeSetup, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_secret_that_is_missing_is_told_and_waited_for_a_moment(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(failures.WAITING, "CreateContainerConfigError", ("bad-configuration", 3.0))
-    start_kubelet(lambda pod: "secret", num_nodes=1)
-    setup = make_setup(make_cells(1))
+    site.start_kubelet(lambda pod: "secret", num_nodes=1)
+    setup = site.make_setup(make_cells(1))
 
     setup.measure()
 

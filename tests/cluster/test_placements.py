@@ -3,14 +3,13 @@
 from pathlib import Path
 
 import pytest
-from runs import MakeSetup, Setup, StartKubelet, make_cells
+from runs import Setup, Site, make_cells
 from users import connect_as_runner
 
 from bench.schema import Placement, read_placement
 from bench.store import parse_placement_key, parse_result_key, placement_key, placements_prefix, results_prefix
 from control_plane import ControlPlane
 from fake_kubelet import IMAGE_ID
-from runner.kubernetes.connection import Connection
 from runner.kubernetes.nodes import Placements
 
 LABELS = {
@@ -45,17 +44,12 @@ def find_file(setup: Setup, placement: Placement) -> Path:
 
 @pytest.mark.parametrize("may_read_nodes", [True, False])
 def test_every_attempt_is_placed_without_a_request_for_its_pod(
-    make_setup: MakeSetup,
-    connection: Connection,
-    control_plane: ControlPlane,
-    namespace: str,
-    start_kubelet: StartKubelet,
-    may_read_nodes: bool,
+    site: Site, control_plane: ControlPlane, may_read_nodes: bool
 ) -> None:
-    kubelet = start_kubelet(run_seconds=0.5)  # a container that is never seen to run is the next test's
-    kubelet.add_node(f"{namespace}-a", labels=LABELS, capacity={"cpu": "8"})
-    setup = make_setup(make_cells(3), repeats=2)
-    used = connection if may_read_nodes else connect_as_runner(connection, control_plane, namespace)
+    kubelet = site.start_kubelet(run_seconds=0.5)  # a container that is never seen to run is the next test's
+    kubelet.add_node(f"{site.namespace}-a", labels=LABELS, capacity={"cpu": "8"})
+    setup = site.make_setup(make_cells(3), repeats=2)
+    used = site.connection if may_read_nodes else connect_as_runner(site.connection, control_plane, site.namespace)
     used.num_requests.clear()
 
     observed = setup.measure(used)
@@ -64,7 +58,7 @@ def test_every_attempt_is_placed_without_a_request_for_its_pod(
     assert set(placements) == list_attempts(setup)
     assert len(placements) == 6
     for placement in placements.values():
-        assert (placement.node_name, placement.image_id) == (f"{namespace}-a", IMAGE_ID)
+        assert (placement.node_name, placement.image_id) == (f"{site.namespace}-a", IMAGE_ID)
         assert (placement.qos_class, placement.cpu_request_cores) == ("Guaranteed", 1.0)
         assert (placement.node is not None) == may_read_nodes
         if placement.node is not None:
@@ -83,11 +77,9 @@ def complete(setup: Setup) -> None:
     Placements(run=ongoing).complete()
 
 
-def test_a_runner_that_comes_back_writes_what_is_missing_and_changes_nothing_else(
-    make_setup: MakeSetup, start_kubelet: StartKubelet
-) -> None:
-    start_kubelet(num_nodes=2)  # containers that end before anybody sees them run
-    setup = make_setup(make_cells(3))
+def test_a_runner_that_comes_back_writes_what_is_missing_and_changes_nothing_else(site: Site) -> None:
+    site.start_kubelet(num_nodes=2)  # containers that end before anybody sees them run
+    setup = site.make_setup(make_cells(3))
     setup.measure()
     complete(setup)
     first = read_placements(setup)

@@ -6,6 +6,7 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
+import doctor_calls
 import pytest
 
 from control_plane import ControlPlane
@@ -16,19 +17,14 @@ from runner.profiles.loading import load_profile
 from workspace import CallMain
 
 STORE = "s3://bucket/prefix"
-MATRIX = """
-name: mine
-axes: {framework: [pytorch, tensorflow], device: [cpu, gpu]}
-defaults: {model: conv6, phase: train, batch_size: 4, num_steps: 2, repeats: 2}
-"""
-PROFILE = """
-extends: gke
+MATRIX = doctor_calls.MATRIX.replace("num_steps: 2", "num_steps: 2, repeats: 2")
+PROFILE = (
+    doctor_calls.PROFILE
+    + """
 gpu: {request: claim}
 environment: {WORDS: 'yes: "no" # $(HOME) {{ x }} 😀'}
-images:
-  pytorch: {cpu: r.example/p:1, gpu: r.example/p:1}
-  tensorflow: {cpu: r.example/t:1, gpu: r.example/t:1}
 """
+)
 
 
 @pytest.fixture

@@ -13,23 +13,13 @@ from pathlib import Path
 
 import pytest
 from disruptions import FirstHangs
-from runs import (
-    DEADLINE_SECONDS,
-    IMAGES,
-    MakeSetup,
-    Setup,
-    StartKubelet,
-    check_all_once,
-    make_cells,
-    make_profile,
-    wait_for,
-)
+from runs import DEADLINE_SECONDS, IMAGES, Setup, Site, check_all_once, make_cells, make_profile, wait_for
 
 from bench.schema import Run
 from bench.store import Store, run_key
 from child_process import start_child
 from control_plane import ControlPlane
-from fake_kubelet import FakeKubelet, Pod
+from fake_kubelet import Pod
 from runner.kubernetes.connection import Connection
 from runner.runs import NO_RETRIES, Retries
 from s3_server import S3Server
@@ -108,12 +98,6 @@ def command_line(tmp_path: Path, bucket: Store, control_plane: ControlPlane, nam
         process.wait()
 
 
-def start_kubelet_of(bucket: Store, start_kubelet: StartKubelet, *, num_nodes: int, run_seconds: float) -> FakeKubelet:
-    kubelet = start_kubelet(num_nodes=num_nodes, run_seconds=run_seconds)
-    kubelet.store = bucket
-    return kubelet
-
-
 def view(command_line: CommandLine, connection: Connection) -> Setup:
     """Return what identifies the command line's run."""
     profile = make_profile(command_line.namespace)
@@ -121,9 +105,9 @@ def view(command_line: CommandLine, connection: Connection) -> Setup:
 
 
 def test_a_runner_that_is_killed_ten_times_measures_everything_once(
-    command_line: CommandLine, connection: Connection, bucket: Store, start_kubelet: StartKubelet
+    command_line: CommandLine, site: Site, bucket: Store
 ) -> None:
-    kubelet = start_kubelet_of(bucket, start_kubelet, num_nodes=2, run_seconds=0.5)
+    kubelet = site.start_kubelet(store=bucket, num_nodes=2, run_seconds=0.5)
     is_over = threading.Event()
 
     def hold_the_last(pod: Pod) -> str:
@@ -145,24 +129,24 @@ def test_a_runner_that_is_killed_ten_times_measures_everything_once(
     command_line.check_end(command_line.start(), 0)
 
     run = command_line.read_run()
-    assert (run.num_repeats, run.cluster and run.cluster.authorities) == (24, connection.login.authorities)
-    setup = view(command_line, connection)
+    assert (run.num_repeats, run.cluster and run.cluster.authorities) == (24, site.connection.login.authorities)
+    setup = view(command_line, site.connection)
     assert len(setup.count_records()) == 24
     assert set(setup.count_records().values()) == {1}
     assert list(kubelet.measured.values()) == [1] * 24
 
 
 def test_ctrl_c_leaves_the_jobs_and_the_same_command_ends_the_run(
-    command_line: CommandLine, connection: Connection, bucket: Store, start_kubelet: StartKubelet
+    command_line: CommandLine, site: Site, bucket: Store
 ) -> None:
-    kubelet = start_kubelet_of(bucket, start_kubelet, num_nodes=4, run_seconds=0.5)
+    kubelet = site.start_kubelet(store=bucket, num_nodes=4, run_seconds=0.5)
     process = command_line.start()
     wait_for(lambda: kubelet.measured or process.poll() is not None, "a repeat that was measured")
     process.send_signal(signal.SIGINT)
 
     output = command_line.check_end(process, 130)
     assert "interrupted; Jobs that were submitted go on." in output
-    setup = view(command_line, connection)
+    setup = view(command_line, site.connection)
     assert setup.list_jobs()
 
     command_line.check_end(command_line.start(), 0)
@@ -184,15 +168,13 @@ def test_ctrl_c_ends_a_runner_at_once_whose_api_server_is_away(
     command_line.check_end(process, 130)
 
 
-def test_a_job_that_somebody_deletes_is_made_again(
-    make_setup: MakeSetup, connection: Connection, namespace: str, start_kubelet: StartKubelet
-) -> None:
-    kubelet = start_kubelet(FirstHangs(), num_nodes=1)
-    setup = make_setup(make_cells(1))
+def test_a_job_that_somebody_deletes_is_made_again(site: Site) -> None:
+    kubelet = site.start_kubelet(FirstHangs(), num_nodes=1)
+    setup = site.make_setup(make_cells(1))
     running = setup.start()
     job = wait_for(lambda: [job for job in setup.list_jobs() if job["status"].get("ready")], "a Job that runs")[0]
-    path = f"/apis/batch/v1/namespaces/{namespace}/jobs/{job['metadata']['name']}"
-    connection.request("delete", path, query={"propagationPolicy": "Background"})
+    path = f"/apis/batch/v1/namespaces/{site.namespace}/jobs/{job['metadata']['name']}"
+    site.connection.request("delete", path, query={"propagationPolicy": "Background"})
 
     running.result(DEADLINE_SECONDS)
 
@@ -202,11 +184,9 @@ def test_a_job_that_somebody_deletes_is_made_again(
     ]
 
 
-def test_jobs_that_went_by_their_time_to_live_while_nobody_looked_have_their_records(
-    make_setup: MakeSetup, start_kubelet: StartKubelet
-) -> None:
-    kubelet = start_kubelet(num_nodes=4)
-    setup = make_setup(make_cells(3))
+def test_jobs_that_went_by_their_time_to_live_while_nobody_looked_have_their_records(site: Site) -> None:
+    kubelet = site.start_kubelet(num_nodes=4)
+    setup = site.make_setup(make_cells(3))
     setup.profile = setup.profile.model_copy(update={"ttl_seconds_after_finished": 1})
     setup.measure()
     wait_for(lambda: not setup.list_jobs(), "Jobs that are gone")
@@ -217,12 +197,10 @@ def test_jobs_that_went_by_their_time_to_live_while_nobody_looked_have_their_rec
     assert list(kubelet.measured.values()) == [1] * 3
 
 
-def test_what_failed_or_was_contaminated_is_measured_again_in_new_jobs_when_asked_for(
-    make_setup: MakeSetup, start_kubelet: StartKubelet
-) -> None:
+def test_what_failed_or_was_contaminated_is_measured_again_in_new_jobs_when_asked_for(site: Site) -> None:
     endings = iter(["failed-record", "ok", "contaminated", "crash", "contaminated", "ok", "ok"])
-    kubelet = start_kubelet(lambda pod: next(endings), num_nodes=1)
-    setup = make_setup(make_cells(3), max_in_flight=1)
+    kubelet = site.start_kubelet(lambda pod: next(endings), num_nodes=1)
+    setup = site.make_setup(make_cells(3), max_in_flight=1)
 
     def measure(retries: Retries = NO_RETRIES) -> list[str]:
         setup.retries = retries
@@ -239,16 +217,11 @@ def test_what_failed_or_was_contaminated_is_measured_again_in_new_jobs_when_aske
 
 
 def test_a_store_that_is_away_is_waited_for_and_told_about(
-    connection: Connection,
-    namespace: str,
-    bucket: Store,
-    s3_server: S3Server,
-    start_kubelet: StartKubelet,
-    monkeypatch: pytest.MonkeyPatch,
+    site: Site, bucket: Store, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runner.kubernetes.tracked_jobs.STORE_PAUSE_SECONDS", 1.0)
-    kubelet = start_kubelet(lambda pod: "crash", num_nodes=1)
-    setup = Setup.make(connection, namespace, bucket, make_cells(3), max_in_flight=1)
+    kubelet = site.start_kubelet(lambda pod: "crash", num_nodes=1)
+    setup = Setup.make(site.connection, site.namespace, bucket, make_cells(3), max_in_flight=1)
     running = setup.start()
     wait_for(lambda: setup.observed.results, "a record")
     s3_server.stop()

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 from audit import REVIEWS, list_allowed, read_refused, read_requests, request_token
-from commands import create
 from disruptions import orphan
 from rich.console import Console
-from runs import DEADLINE_SECONDS, Setup, StartKubelet, make_cells, wait_for
+from runs import DEADLINE_SECONDS, Setup, Site, make_cells, set_quota, wait_for
 
-from bench.store import Store
 from control_plane import AUDITED_NAMESPACE, ControlPlane
 from fake_kubelet import Pod
 from runner.kubernetes import failures, recording, submission
@@ -80,12 +78,10 @@ def cancel_and_clean(setup: Setup, runner: Connection, call_main: CallMain) -> N
 
 
 def test_the_commands_use_all_of_the_role_and_nothing_else(
-    connection: Connection,
+    site: Site,
     control_plane: ControlPlane,
     runner: Connection,
     audited: str,
-    store: Store,
-    start_kubelet: StartKubelet,
     call_main: CallMain,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -93,26 +89,25 @@ def test_the_commands_use_all_of_the_role_and_nothing_else(
     monkeypatch.setattr(failures, "ASK_SECONDS", 0.5)
     for name, number in {"NUM_KEPT": 0, "BATCH_SIZE": 1}.items():  # so that recorded Jobs are deleted
         monkeypatch.setattr(submission, name, number)
-    quota = {"metadata": {"name": "small"}, "spec": {"hard": {"pods": "1"}}}  # so that Jobs wait for a pod
-    create(connection, f"/api/v1/namespaces/{audited}/resourcequotas", quota)
+    set_quota(site.connection, audited, pods="1")  # so that Jobs wait for a pod
     endings = iter(["in-log", "ok", "ok"])
 
     def decide(pod: Pod) -> str:
         return next(endings, "ok") if pod["metadata"]["labels"]["benchmatrix/run-id"] == "first" else "hang"
 
-    start_kubelet(decide, num_nodes=2, run_seconds=1.0)
+    site.start_kubelet(decide, num_nodes=2, run_seconds=1.0)
     # Of the administrator's connection are only what the test itself looks at.
-    first = Setup.make(connection, audited, store, make_cells(3), run_id="first")
+    first = Setup.make(site.connection, audited, site.store, make_cells(3), run_id="first")
     measure(first, runner)
     assert len(first.observed.results) == 3
     first.retries = Retries(failed=True)
     measure(first, runner)
-    second = Setup.make(connection, audited, store, make_cells(2), run_id="second")
+    second = Setup.make(site.connection, audited, site.store, make_cells(2), run_id="second")
     cancel_and_clean(second, runner, call_main)
-    doctor = ("doctor", "smoke", "--on", "current", "--profile", "kind", "--namespace", audited, "--store", store.url)
+    doctor = ("doctor", "smoke", "--profile", "kind", "--namespace", audited, *site.words[1:])
     assert call_main(*doctor)[0] in (0, 1)
 
-    allowed, used = list_allowed(connection, audited, ACCOUNT), read_requests(control_plane, USER)
+    allowed, used = list_allowed(site.connection, audited, ACCOUNT), read_requests(control_plane, USER)
     assert allowed - used == set()
     assert used - allowed - NODES - REVIEWS - BY_DOCTOR_ALONE == set()
     assert read_refused(control_plane, USER) <= NODES | BY_DOCTOR_ALONE

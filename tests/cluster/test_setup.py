@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import create
-from runs import DEADLINE_SECONDS, Setup, StartKubelet, make_cells, wait_for
+from commands import create, patch
+from runs import DEADLINE_SECONDS, Setup, Site, make_cells, wait_for
 
 from bench.errors import UserError
 from bench.store import Store, StoreError
@@ -39,25 +39,20 @@ def new_namespace(connection: Connection) -> Iterator[str]:
 
 
 def test_a_user_named_at_setup_can_run_cancel_and_clean_and_see_no_secret(
-    connection: Connection,
-    control_plane: ControlPlane,
-    new_namespace: str,
-    store: Store,
-    start_kubelet: StartKubelet,
-    call_main: CallMain,
+    site: Site, control_plane: ControlPlane, new_namespace: str, call_main: CallMain
 ) -> None:
     code, out, _ = call_main(
         "setup", "--on", "current", "--profile", "kind", "--namespace", new_namespace, "--user", USER, "--no-s3"
     )
     assert code == 0
     assert "RoleBinding benchmatrix-runner applied" in out
-    start_kubelet(num_nodes=2)
+    site.start_kubelet(num_nodes=2)
     user = Connection(context=f"{control_plane.context}-user", patience_seconds=DEADLINE_SECONDS)
 
-    observed = Setup.make(connection, new_namespace, store, make_cells(2)).measure(user)
+    observed = Setup.make(site.connection, new_namespace, site.store, make_cells(2)).measure(user)
 
     assert [result.status for result in observed.results] == ["ok", "ok"]
-    keeper = JobCleaner(connection=user, namespace=new_namespace, run_id=new_namespace, store=store)
+    keeper = JobCleaner(connection=user, namespace=new_namespace, run_id=new_namespace, store=site.store)
     assert keeper.cancel()[0].num_left == 2
     assert keeper.clean(force=True) == 2
     with pytest.raises(ApiError, match="secrets is forbidden"):
@@ -110,12 +105,7 @@ def test_the_store_for_trying_is_admitted_and_its_keys_are_made_once(
     labels = "app.kubernetes.io/name=benchmatrix-store"
     pods = wait_for(lambda: connection.list_items(f"{path}/pods", labelSelector=labels), "the pod of the S3 server")
     status = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}  # as its kubelet would say
-    connection.request(
-        "patch",
-        f"{path}/pods/{pods[0]['metadata']['name']}/status",
-        body=json.dumps(status).encode(),
-        content_type="application/strategic-merge-patch+json",
-    )
+    patch(connection, f"{path}/pods/{pods[0]['metadata']['name']}/status", status)
     code, out, err = call_main(*words, "--exports")
 
     assert code == 0
@@ -127,12 +117,7 @@ def test_the_store_for_trying_is_admitted_and_its_keys_are_made_once(
     assert "AWS_ENDPOINT_URL=http://127.0.0.1:30900" in shell.stdout.splitlines()
     assert re.search(r"^AWS_ACCESS_KEY_ID=[0-9A-F]{20}$", shell.stdout, re.MULTILINE)
 
-    connection.request(
-        "patch",
-        f"{path}/secrets/benchmatrix-store",
-        body=b'{"data": {"AWS_ACCESS_KEY_ID": null}}',
-        content_type="application/merge-patch+json",
-    )
+    patch(connection, f"{path}/secrets/benchmatrix-store", {"data": {"AWS_ACCESS_KEY_ID": None}})
     code, out, err = call_main(*words, "--exports")
     assert (code, out) == (2, "")
     assert "Secret benchmatrix-store in namespace" in err

@@ -3,12 +3,11 @@
 from collections import defaultdict
 
 from commands import patch
-from runs import DEADLINE_SECONDS, MakeSetup, Setup, StartKubelet, make_profile, wait_for
+from runs import DEADLINE_SECONDS, Setup, Site, make_profile, wait_for
 
 from bench.schema import Cell, read_placement
 from bench.store import placements_prefix
 from factories import make_cell, make_run
-from runner.kubernetes.connection import Connection
 
 
 def make_pairs(number: int) -> list[Cell]:
@@ -26,11 +25,9 @@ def find_nodes(setup: Setup) -> dict[tuple[int, int], list[str]]:
     return dict(found)
 
 
-def test_the_cells_of_a_block_run_on_one_node_and_the_blocks_on_all(
-    make_setup: MakeSetup, start_kubelet: StartKubelet
-) -> None:
-    start_kubelet(num_nodes=3, run_seconds=0.5)
-    setup = make_setup(make_pairs(4), repeats=2)
+def test_the_cells_of_a_block_run_on_one_node_and_the_blocks_on_all(site: Site) -> None:
+    site.start_kubelet(num_nodes=3, run_seconds=0.5)
+    setup = site.make_setup(make_pairs(4), repeats=2)
 
     setup.measure()
 
@@ -41,40 +38,36 @@ def test_the_cells_of_a_block_run_on_one_node_and_the_blocks_on_all(
     assert setup.observed.warnings == []
 
 
-def test_a_cell_whose_node_went_away_runs_on_another_one(
-    make_setup: MakeSetup, connection: Connection, namespace: str, start_kubelet: StartKubelet
-) -> None:
-    kubelet = start_kubelet(num_nodes=1, run_seconds=0.5)
-    profile = make_profile(namespace, same_node_patience_seconds=1)
-    setup = make_setup(make_pairs(1), profile=profile)
+def test_a_cell_whose_node_went_away_runs_on_another_one(site: Site) -> None:
+    kubelet = site.start_kubelet(num_nodes=1, run_seconds=0.5)
+    profile = make_profile(site.namespace, same_node_patience_seconds=1)
+    setup = site.make_setup(make_pairs(1), profile=profile)
     (lost,) = kubelet.nodes
     kubelet.may_end.clear()
     running = setup.start()
     wait_for(lambda: len(setup.list_pods()) == 2, "the pod of the second, which waits for the node of the first")
-    patch(connection, f"/api/v1/nodes/{lost}", {"spec": {"unschedulable": True}})
-    kubelet.add_node(f"other-{namespace}")
+    patch(site.connection, f"/api/v1/nodes/{lost}", {"spec": {"unschedulable": True}})
+    kubelet.add_node(f"other-{site.namespace}")
     kubelet.may_end.set()
 
     running.result(DEADLINE_SECONDS)
 
     assert [result.status for result in setup.observed.results] == ["ok"] * 2
-    assert set(find_nodes(setup)[0, 1]) == {lost, f"other-{namespace}"}
+    assert set(find_nodes(setup)[0, 1]) == {lost, f"other-{site.namespace}"}
     (warning,) = setup.observed.warnings
     assert f"node {lost} has not taken a cell for 1 s that is compared with one that ran there" in warning
     assert list(setup.count_records().values()) == [1, 1]
 
 
-def test_a_runner_that_comes_back_sends_the_rest_of_a_comparison_to_the_node_of_its_finished_cells(
-    make_setup: MakeSetup, connection: Connection, start_kubelet: StartKubelet
-) -> None:
-    kubelet = start_kubelet(num_nodes=4, run_seconds=0.5)
+def test_a_runner_that_comes_back_sends_the_rest_of_a_comparison_to_the_node_of_its_finished_cells(site: Site) -> None:
+    kubelet = site.start_kubelet(num_nodes=4, run_seconds=0.5)
     pairs = make_pairs(2)
-    setup = make_setup(pairs[:2])
+    setup = site.make_setup(pairs[:2])
     setup.measure()  # of the whole plan only the first of each pair, as if the runner had been killed then
     setup.run = setup.run.model_copy(update={"cells": (*setup.run.cells, *make_run(cells=pairs[2:], repeats=1).cells)})
     first = {seed: nodes[0] for (seed, _), nodes in find_nodes(setup).items()}
     taints = [{"key": "other-work", "effect": "PreferNoSchedule"}]
-    patch(connection, f"/api/v1/nodes/{first[0]}", {"spec": {"taints": taints}})
+    patch(site.connection, f"/api/v1/nodes/{first[0]}", {"spec": {"taints": taints}})
 
     setup.measure()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from commands import create
 from doctor_calls import Examine
-from runs import DEADLINE_SECONDS, MakeSetup, StartKubelet, check_all_once, make_cells, wait_for
+from runs import DEADLINE_SECONDS, Site, check_all_once, make_cells, wait_for
 
 from bench.schema import read_placement
 from bench.store import Store, placements_prefix
@@ -67,16 +67,12 @@ def list_others(store: Store, run_id: str) -> list[tuple[str, ...]]:
 
 
 def test_a_container_that_a_policy_adds_is_told_and_recorded_and_keeps_no_job_from_ending(
-    make_setup: MakeSetup,
-    store: Store,
-    start_kubelet: StartKubelet,
-    change_pods: Callable[[str], None],
-    monkeypatch: pytest.MonkeyPatch,
+    site: Site, change_pods: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "HELD_SECONDS", 0.5)
     change_pods(add_container(*PLAIN))
-    kubelet = start_kubelet(num_nodes=2)
-    setup = make_setup(make_cells(4))
+    kubelet = site.start_kubelet(num_nodes=2)
+    setup = site.make_setup(make_cells(4))
 
     setup.start().result(DEADLINE_SECONDS)
 
@@ -86,19 +82,16 @@ def test_a_container_that_a_policy_adds_is_told_and_recorded_and_keeps_no_job_fr
     assert "an admission webhook or policy of the cluster changed pod " in changed
     assert ": the container proxy was added, " in changed
     assert "the container proxy, which is none of this tool's, keeps the pod from ending" in held
-    assert list_others(store, setup.run.run_id) == [("proxy",)] * 4
+    assert list_others(site.store, setup.run.run_id) == [("proxy",)] * 4
 
 
 def test_a_measurement_that_failed_beside_a_container_that_stays_has_its_own_record(
-    make_setup: MakeSetup,
-    start_kubelet: StartKubelet,
-    change_pods: Callable[[str], None],
-    monkeypatch: pytest.MonkeyPatch,
+    site: Site, change_pods: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "HELD_SECONDS", 0.5)
     change_pods(add_container(*PLAIN))
-    start_kubelet(lambda pod: "oom", num_nodes=1)
-    setup = make_setup(make_cells(1))
+    site.start_kubelet(lambda pod: "oom", num_nodes=1)
+    setup = site.make_setup(make_cells(1))
 
     setup.start().result(DEADLINE_SECONDS)
 
@@ -117,24 +110,18 @@ def test_a_measurement_that_failed_beside_a_container_that_stays_has_its_own_rec
     ids=["a sidecar", "limits"],
 )
 def test_what_a_policy_makes_of_a_pod_is_told_once_and_recorded(
-    make_setup: MakeSetup,
-    store: Store,
-    start_kubelet: StartKubelet,
-    change_pods: Callable[[str], None],
-    change: str,
-    words: str,
-    others: tuple[str, ...],
+    site: Site, change_pods: Callable[[str], None], change: str, words: str, others: tuple[str, ...]
 ) -> None:
     change_pods(change)
-    kubelet = start_kubelet(num_nodes=1, run_seconds=1.0)
-    setup = make_setup(make_cells(2))
+    kubelet = site.start_kubelet(num_nodes=1, run_seconds=1.0)
+    setup = site.make_setup(make_cells(2))
 
     setup.start().result(DEADLINE_SECONDS)
 
     check_all_once(setup, kubelet, 2)
     (warning,) = setup.observed.warnings
     assert words in warning
-    assert list_others(store, setup.run.run_id) == [others] * 2
+    assert list_others(site.store, setup.run.run_id) == [others] * 2
 
 
 def test_doctor_says_what_a_policy_adds(examine: Examine, change_pods: Callable[[str], None]) -> None:

@@ -2,7 +2,7 @@
 
 from commands import patch
 from disruptions import FirstHangs, check_measured_again
-from runs import MakeSetup, Setup, StartKubelet, make_cells, wait_for
+from runs import Setup, Site, make_cells, wait_for
 
 from bench.exit_codes import EXIT_PREEMPTED
 
@@ -14,12 +14,10 @@ def suspend(setup: Setup, *, is_suspended: bool) -> None:
     patch(setup.connection, path, {"spec": {"suspend": is_suspended}})
 
 
-def test_a_job_suspended_in_mid_measurement_is_measured_again_and_counted(
-    make_setup: MakeSetup, start_kubelet: StartKubelet
-) -> None:
+def test_a_job_suspended_in_mid_measurement_is_measured_again_and_counted(site: Site) -> None:
     decide = FirstHangs()
-    kubelet = start_kubelet(decide, num_nodes=1, killed_exit_code=EXIT_PREEMPTED)
-    setup = make_setup(make_cells(1), queue="team")
+    kubelet = site.start_kubelet(decide, num_nodes=1, killed_exit_code=EXIT_PREEMPTED)
+    setup = site.make_setup(make_cells(1), queue="team")
 
     running = setup.start()
     (warning,) = wait_for(lambda: setup.observed.warnings, "a warning that nothing starts the Job")

@@ -2,31 +2,28 @@
 
 import pytest
 from disruptions import FirstHangs, forget_watches, keep_watches_shut
-from runs import DEADLINE_SECONDS, ConnectThrough, Setup, StartKubelet, make_cells, wait_for
+from runs import DEADLINE_SECONDS, Setup, Site, make_cells, wait_for
 
-from bench.store import Store
 from fake_kubelet import Pod
 from faulty_server import FaultyServer
 from runner.kubernetes.cleanup import JobCleaner, RunCancelled
 from runner.kubernetes.connection import Connection
 
 
-def make_twins(connection: Connection, namespace: str, store: Store, number: int, **options: object) -> list[Setup]:
+def make_twins(site: Site, number: int, **options: object) -> list[Setup]:
     """Return two runners of the same run."""
-    return [Setup.make(connection, namespace, store, make_cells(number), **options) for _ in range(2)]
+    return [site.make_setup(make_cells(number), **options) for _ in range(2)]
 
 
-def test_two_runners_share_a_run(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
-) -> None:
+def test_two_runners_share_a_run(site: Site) -> None:
     def decide(pod: Pod) -> str:
         return "crash" if '"seed":3' in str(pod["spec"]) else "ok"
 
-    kubelet = start_kubelet(decide, num_nodes=6)
-    twins = make_twins(connection, namespace, store, 30)
+    kubelet = site.start_kubelet(decide, num_nodes=6)
+    twins = make_twins(site, 30)
 
-    other = Connection(context=connection.context, patience_seconds=DEADLINE_SECONDS)
-    running = [twin.start(used) for twin, used in zip(twins, (connection, other), strict=True)]
+    other = Connection(context=site.connection.context, patience_seconds=DEADLINE_SECONDS)
+    running = [twin.start(used) for twin, used in zip(twins, (site.connection, other), strict=True)]
     ends = [done.result(DEADLINE_SECONDS) for done in running]
 
     for observed in ends:
@@ -38,22 +35,18 @@ def test_two_runners_share_a_run(
 
 
 def test_cancel_stops_both_even_if_one_sees_nothing_at_present(
-    connection: Connection,
-    namespace: str,
-    store: Store,
-    start_kubelet: StartKubelet,
-    faulty: FaultyServer,
-    connect_through: ConnectThrough,
+    site: Site, faulty: FaultyServer, through: Connection
 ) -> None:
-    start_kubelet(FirstHangs(3), num_nodes=3)
-    twins = make_twins(connection, namespace, store, 12, max_in_flight=3)
-    through = connect_through(faulty)
-    seeing, blind = (twin.start(used) for twin, used in zip(twins, (connection, through), strict=True))
+    site.start_kubelet(FirstHangs(3), num_nodes=3)
+    twins = make_twins(site, 12, max_in_flight=3)
+    seeing, blind = (twin.start(used) for twin, used in zip(twins, (site.connection, through), strict=True))
     wait_for(lambda: twins[0].count_ready() == 3, "cells that run")
     keep_watches_shut(faulty)
     num_before = through.num_requests["create jobs"]
 
-    counts = JobCleaner(connection=connection, namespace=namespace, run_id=namespace, store=store).cancel()[0]
+    run_id = twins[0].run.run_id
+    cleaner = JobCleaner(connection=site.connection, namespace=site.namespace, run_id=run_id, store=site.store)
+    counts = cleaner.cancel()[0]
     forget_watches(faulty)
 
     for running in (seeing, blind):

@@ -18,25 +18,24 @@ def list_rights() -> list[Right]:
     ]
 
 
-def connect_as_runner(
-    connection: Connection, plane: ControlPlane, namespace: str, without: Right | None = None
-) -> Connection:
-    """Return the connection of a user who may do in the namespace what a run needs, and nothing in the cluster.
-
-    `without`: a right of these that the user lacks.
-    """
+def grant_run(connection: Connection, namespace: str, subject: dict[str, str], without: Right | None = None) -> None:
+    """Let a user or an account do in the namespace what a run needs, but for one right."""
     rules = [
         {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
         for group, resource, verb in list_rights()
         if (group, resource, verb) != without
     ]
     group = "rbac.authorization.k8s.io"
-    role = {"metadata": {"name": "runner"}, "rules": rules}
-    binding = {
-        "metadata": {"name": "runner"},
-        "roleRef": {"apiGroup": group, "kind": "Role", "name": "runner"},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": USER}],
-    }
-    for kind, body in (("roles", role), ("rolebindings", binding)):
-        create(connection, f"/apis/{group}/v1/namespaces/{namespace}/{kind}", body)
+    path, metadata = f"/apis/{group}/v1/namespaces/{namespace}", {"name": subject["name"]}
+    create(connection, f"{path}/roles", {"metadata": metadata, "rules": rules})
+    role = {"apiGroup": group, "kind": "Role", "name": subject["name"]}
+    create(connection, f"{path}/rolebindings", {"metadata": metadata, "roleRef": role, "subjects": [subject]})
+
+
+def connect_as_runner(
+    connection: Connection, plane: ControlPlane, namespace: str, without: Right | None = None
+) -> Connection:
+    """Return the connection of a user who may do in the namespace what a run needs, and nothing in the cluster."""
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}
+    grant_run(connection, namespace, subject, without)
     return Connection(context=f"{plane.context}-user", patience_seconds=DEADLINE_SECONDS)

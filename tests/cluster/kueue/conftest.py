@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from commands import patch
 from queues import Queues
 from runs import DEADLINE_SECONDS
 
@@ -35,9 +36,7 @@ def kueue(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture
 def queues(kueue: KueueController, connection: Connection, namespace: str) -> Iterator[Queues]:
     """What makes queues; those of the namespace are gone after the test. Kueue manages the namespace's Jobs."""
-    body = b'{"metadata": {"labels": {"%s": ""}}}' % MANAGED_LABEL.encode()
-    path, content_type = f"/api/v1/namespaces/{namespace}", "application/merge-patch+json"
-    connection.request("patch", path, body=body, content_type=content_type)
+    patch(connection, f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": {MANAGED_LABEL: ""}}})
     made = Queues(connection=connection, namespace=namespace)
     yield made
     made.delete()

@@ -2,7 +2,7 @@
 
 from disruptions import FirstHangs, check_measured_again
 from queues import Queues
-from runs import MakeSetup, Setup, StartKubelet, make_cells, wait_for
+from runs import Setup, Site, make_cells, wait_for
 
 from bench.exit_codes import EXIT_PREEMPTED
 from runner.kubernetes.names import RUN_LABEL
@@ -16,17 +16,15 @@ def count_running(setup: Setup) -> int:
     return sum(bool(job["status"].get("ready")) for job in jobs)
 
 
-def test_a_reclaimed_cell_is_measured_again_and_counted_as_disrupted(
-    make_setup: MakeSetup, queues: Queues, namespace: str, start_kubelet: StartKubelet
-) -> None:
-    flavor, cohort = queues.add_flavor(), namespace
+def test_a_reclaimed_cell_is_measured_again_and_counted_as_disrupted(site: Site, queues: Queues) -> None:
+    flavor, cohort = queues.add_flavor(), site.namespace
     reclaiming = {"reclaimWithinCohort": "Any"}
     queues.add("team-a", {flavor: TWO}, cohort=cohort, preemption=reclaiming)
     queues.add("team-b", {flavor: TWO}, cohort=cohort, preemption=reclaiming)
-    kubelet = start_kubelet(num_nodes=4, killed_exit_code=EXIT_PREEMPTED)
+    kubelet = site.start_kubelet(num_nodes=4, killed_exit_code=EXIT_PREEMPTED)
     kubelet.may_end.clear()
     first, second = (
-        make_setup(make_cells(number), run_id=f"{namespace}-{team}", queue=team)
+        site.make_setup(make_cells(number), run_id=f"{site.namespace}-{team}", queue=team)
         for number, team in ((5, "team-a"), (2, "team-b"))
     )
 
@@ -45,13 +43,11 @@ def test_a_reclaimed_cell_is_measured_again_and_counted_as_disrupted(
     assert list(kubelet.measured.values()) == [1] * 7
 
 
-def test_a_queue_that_is_drained_lets_go_of_its_cell_and_takes_it_again(
-    make_setup: MakeSetup, queues: Queues, start_kubelet: StartKubelet
-) -> None:
+def test_a_queue_that_is_drained_lets_go_of_its_cell_and_takes_it_again(site: Site, queues: Queues) -> None:
     name = queues.add("drained", {queues.add_flavor(): TWO})
     decide = FirstHangs()
-    kubelet = start_kubelet(decide, num_nodes=1, killed_exit_code=EXIT_PREEMPTED)
-    setup = make_setup(make_cells(1), queue="drained")
+    kubelet = site.start_kubelet(decide, num_nodes=1, killed_exit_code=EXIT_PREEMPTED)
+    setup = site.make_setup(make_cells(1), queue="drained")
 
     running = setup.start()
     decide.await_running(setup)

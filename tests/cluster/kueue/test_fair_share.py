@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from laboratory import Laboratory, number_of
 from queues import Queues
-from runs import StartKubelet, wait_for
+from runs import Site, wait_for
 
 from access_replay import Replay, Submission
 from access_scenarios import make_group
@@ -63,17 +63,15 @@ def laboratory(kueue: KueueController, queues: Queues, connection: Connection, n
         yield made
 
 
-def test_kueue_runs_the_same_jobs_after_every_submission_and_end(
-    laboratory: Laboratory, namespace: str, start_kubelet: StartKubelet
-) -> None:
+def test_kueue_runs_the_same_jobs_after_every_submission_and_end(laboratory: Laboratory, site: Site) -> None:
     may_end = [threading.Event() for _ in JOBS]
 
     def decide(pod: Pod) -> str:
         may_end[number_of(pod)].wait()
         return "no-record"
 
-    kubelet = start_kubelet(decide)
-    kubelet.add_node(f"{namespace}-node", capacity={"nvidia.com/gpu": str(NUM_GPUS)})
+    kubelet = site.start_kubelet(decide)
+    kubelet.add_node(f"{site.namespace}-node", capacity={"nvidia.com/gpu": str(NUM_GPUS)})
     expected = replay()
     submitted_at = {job.at: number for number, job in enumerate(JOBS)}
     ended_at = {at: number for number, at in expected.ends.items()}

@@ -1,6 +1,6 @@
 """Queues on a real Kueue: those of the docs, those that `setup` and the chart make, and what doctor says of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import helm_python
@@ -9,12 +9,11 @@ import yaml
 from doctor_calls import Examine
 from machines import make_gke
 from queues import Queues
-from runs import MakeSetup, StartKubelet, make_profile
+from runs import Site, make_profile
 
 from chart import CHART, make_values
 from control_plane import ControlPlane
 from factories import make_cell
-from kueue_controller import KueueController
 from runner.kubernetes.rendering import MANIFESTS
 
 ROOMY = {"cpu": "100", "memory": "1Ti", "ephemeral-storage": "10Ti", "nvidia.com/gpu": "8"}
@@ -34,25 +33,20 @@ def documented(queues: Queues, namespace: str) -> list[dict[str, Any]]:
 
 
 def test_the_documented_queue_admits_cells_of_both_pools(
-    make_setup: MakeSetup,
-    queues: Queues,
-    documented: list[dict[str, Any]],
-    examine: Examine,
-    namespace: str,
-    start_kubelet: StartKubelet,
+    site: Site, queues: Queues, documented: list[dict[str, Any]], examine: Examine
 ) -> None:
     for manifest in documented:
         queues.apply(manifest)
     queues.await_condition("nightly", "True")
-    kubelet = start_kubelet()
+    kubelet = site.start_kubelet()
     for number, machine in enumerate((make_gke("cpu", None), make_gke("gpu", "nvidia-tesla-t4"))):
         taints = [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}] if machine.gpus else []
         capacity = {"cpu": "8", "memory": "32Gi", **machine.gpus}
-        kubelet.add_node(f"{namespace}-{number}", labels=machine.labels, taints=taints, capacity=capacity)
+        kubelet.add_node(f"{site.namespace}-{number}", labels=machine.labels, taints=taints, capacity=capacity)
 
     _, findings = examine("--queue", "nightly")
     cells = [make_cell(device=device) for device in ("cpu", "gpu")]
-    setup = make_setup(cells, profile=make_profile(namespace, "gke"), queue="nightly")
+    setup = site.make_setup(cells, profile=make_profile(site.namespace, "gke"), queue="nightly")
     setup.measure()
 
     assert findings["queue"]["state"] == "ok"
@@ -78,23 +72,16 @@ def test_doctor_finds_what_keeps_cells_in_the_queue(
     assert findings["permissions to explain what waits"]["state"] == "warning"
 
 
-@pytest.fixture
-def helm(kueue: KueueController, control_plane: ControlPlane, namespace: str) -> Iterator[helm_python.Config]:
-    """Helm's engine for the namespace."""
-    config = helm_python.Config(kubeconfig_path=control_plane.kubeconfig, namespace=namespace)
-    yield config
-    config.close()
-
-
 def test_the_chart_makes_queues_of_the_version_that_is_served(
-    queues: Queues, helm: helm_python.Config, namespace: str
+    queues: Queues, helm: Callable[[str], helm_python.Config], namespace: str
 ) -> None:
     flavor = {"name": f"{namespace}-cpu", "quotas": {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "64Gi"}}
     values = make_values(
         kueue__localQueue="sweeps", kueue__clusterQueue=f"{namespace}-all", kueue__flavors=[flavor], kueue__cohort="all"
     )
-    helm.install(CHART, "sweeps", values)
+    config = helm(namespace)
+    config.install(CHART, "sweeps", values)
 
     queues.await_condition("sweeps", "True")
 
-    helm.uninstall("sweeps")
+    config.uninstall("sweeps")

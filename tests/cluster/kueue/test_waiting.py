@@ -1,15 +1,10 @@
 """Jobs that a real Kueue does not start: what the runner and `status` say of them, and that they run once they may."""
 
-from collections.abc import Callable
-
-import pytest
 from queues import Queues, make_groups
-from runs import Setup, StartKubelet, make_cells, wait_for
+from runs import Setup, Site, make_cells, wait_for
 from users import connect_as_runner
 
-from bench.store import Store
 from control_plane import ControlPlane
-from runner.kubernetes.connection import Connection
 from runner.kubernetes.run import inspect_run
 
 ENOUGH = {"cpu": "8", "memory": "64Gi", "ephemeral-storage": "1Ti"}
@@ -18,15 +13,9 @@ NARROW = ENOUGH | {"memory": "2Gi"}
 """Less than the 3 GiB that a cell of the profile `kind` requests."""
 
 
-@pytest.fixture
-def make_waiting(connection: Connection, namespace: str, store: Store) -> Callable[..., Setup]:
-    """Makes a run of one cell, whose queue is its name."""
-
-    def make(queue: str) -> Setup:
-        run_id = f"{namespace}-{queue}"
-        return Setup.make(connection, namespace, store, make_cells(1), run_id=run_id, queue=queue)
-
-    return make
+def make_waiting(site: Site, queue: str) -> Setup:
+    """Return a run of one cell, whose queue is its name."""
+    return site.make_setup(make_cells(1), run_id=f"{site.namespace}-{queue}", queue=queue)
 
 
 def check_explained(setup: Setup, expected: str, told: str) -> None:
@@ -43,21 +32,16 @@ def check_explained(setup: Setup, expected: str, told: str) -> None:
 
 
 def test_a_job_that_kueue_does_not_start_is_explained_and_waits(
-    queues: Queues,
-    make_waiting: Callable[..., Setup],
-    connection: Connection,
-    control_plane: ControlPlane,
-    namespace: str,
-    start_kubelet: StartKubelet,
+    queues: Queues, site: Site, control_plane: ControlPlane
 ) -> None:
     flavor = queues.add_flavor()
     names = {name: queues.add(name, {flavor: quota}) for name, quota in (("zero", NO_MEMORY), ("narrow", NARROW))}
     names["held"] = queues.add("held", {flavor: ENOUGH}, stopPolicy="Hold")
     names["unread"] = queues.add("unread", {flavor: ENOUGH}, stopPolicy="Hold")
-    start_kubelet(num_nodes=2)
-    setups = {name: make_waiting(name) for name in (*names, "missing")}
+    site.start_kubelet(num_nodes=2)
+    setups = {name: make_waiting(site, name) for name in (*names, "missing")}
     runs = {name: setup.start() for name, setup in setups.items() if name != "unread"}
-    runs["unread"] = setups["unread"].start(connect_as_runner(connection, control_plane, namespace))
+    runs["unread"] = setups["unread"].start(connect_as_runner(site.connection, control_plane, site.namespace))
 
     words = {
         "zero": f"insufficient quota for memory in flavor {flavor}",
