@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +10,7 @@ import pytest
 import yaml
 
 from s3_server import find_free_port
-
-START_DEADLINE_SECONDS = 120.0
-"""Only a test that fails takes so long."""
+from waiting import wait_for
 
 
 @contextmanager
@@ -32,11 +29,10 @@ def serve_registry(folder: Path) -> Iterator[str]:
     with (folder / "registry.log").open("wb") as log:
         process = subprocess.Popen([program, "serve", folder / "config.yml"], stdout=log, stderr=log)
         try:
-            deadline = time.monotonic() + START_DEADLINE_SECONDS
-            while b"listening on" not in (folder / "registry.log").read_bytes():
-                assert process.poll() is None, (folder / "registry.log").read_text()
-                assert time.monotonic() < deadline, "the registry does not listen"
-                time.sleep(0.05)
+            wait_for(
+                lambda: b"listening on" in (folder / "registry.log").read_bytes() or process.poll(), "the registry"
+            )
+            assert process.poll() is None, (folder / "registry.log").read_text()
             yield address
         finally:
             process.kill()

@@ -16,12 +16,12 @@ import shlex
 import shutil
 import sys
 import tempfile
-import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-END_GUARD_SECONDS = 300.0
+from waiting import wait_for
+
 TEMPLATE_VARIABLES = ("BENCH_CELL", "BENCH_TENANT", "FAKE_STEP_SECONDS", "FAKE_VERDICT")
 """What a record depends on, beside its own place in the run; the last two: see stand_in_records.py."""
 
@@ -57,10 +57,7 @@ def is_running(pid: int) -> bool:
 
 def await_end(pid: int) -> None:
     """Return when the process has ended."""
-    deadline = time.monotonic() + END_GUARD_SECONDS
-    while is_running(pid):
-        assert time.monotonic() < deadline, f"process {pid} has not ended"
-        time.sleep(0.01)
+    wait_for(lambda: not is_running(pid), f"the end of process {pid}")
 
 
 def read_log(log: Path) -> list[tuple[str, int]]:

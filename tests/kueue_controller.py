@@ -14,7 +14,6 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from control_plane import DEFAULT_ASSETS, START_DEADLINE_SECONDS, ControlPlane
 from runner.kubernetes.capacity import find_api_version
 from runner.kubernetes.connection import ApiError, Connection
 from s3_server import find_free_port
+from waiting import wait_for
 
 METRICS_CERTIFICATES = Path("/etc/kueue/metrics/certs")
 """Fixed in Kueue's code (cmd/kueue/main.go)."""
@@ -191,13 +191,11 @@ class KueueController:
         self._made.append(f"{path}/{body['metadata']['name']}")
 
     def _await_established(self, name: str) -> None:
-        deadline = time.monotonic() + START_DEADLINE_SECONDS
-        while time.monotonic() < deadline:
+        def is_established() -> bool:
             conditions = self.connection.get_object(f"{CRDS}/{name}").get("status", {}).get("conditions") or ()
-            if any(item["type"] == "Established" and item["status"] == "True" for item in conditions):
-                return
-            time.sleep(0.1)
-        raise RuntimeError(f"the API server does not serve {name}")
+            return any(item["type"] == "Established" and item["status"] == "True" for item in conditions)
+
+        wait_for(is_established, name, 0.1)
 
     def _delete_objects(self, kind: str) -> None:
         """Delete all objects of a kind, and what would keep them until another object is gone."""
@@ -216,13 +214,4 @@ class KueueController:
             self.connection.request("delete", path)
 
     def _await_gone(self, path: str) -> None:
-        deadline = time.monotonic() + START_DEADLINE_SECONDS
-        while time.monotonic() < deadline:
-            try:
-                self.connection.get_object(path)
-            except ApiError as error:
-                if error.status == HTTPStatus.NOT_FOUND:
-                    return
-                raise
-            time.sleep(0.1)
-        raise RuntimeError(f"{path} is still there")
+        wait_for(lambda: self.connection.find_object(path) is None, f"the end of {path}", 0.1)

@@ -1,8 +1,10 @@
 """A server on the loopback device whose answers a test chooses."""
 
+import ssl
 import threading
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 Answer = tuple[int, dict[str, str], bytes]
 """Status, headers, body."""
@@ -14,7 +16,7 @@ class LyingServer:
     headers: Message
     """Of the last request."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1", certificate: Path | None = None) -> None:
         server = self
         self.answers: list[Answer] = [(200, {}, b"{}")]
         self.paths: list[str] = []
@@ -37,9 +39,13 @@ class LyingServer:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = _QuietServer(("127.0.0.1", 0), Handler)
+        self._server = _QuietServer((host, 0), Handler)
         self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.url = f"{'http' if certificate is None else 'https'}://{host}:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def answer(self, verb: str, path: str, body: bytes) -> Answer:

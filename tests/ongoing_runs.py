@@ -1,5 +1,6 @@
 """A run on a cluster as the parts of a session see it: its repeats, and whatever API server a test plays."""
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,17 +36,25 @@ def finish(jobs: TrackedJobs, tracked: TrackedJob) -> None:
     jobs.move(tracked, "done")
 
 
-@dataclass
-class Warnings:
-    """An observer that keeps what the user is warned of."""
+@dataclass(kw_only=True)
+class Observed:
+    """An observer that keeps what is reported to it."""
 
+    results: list[Result] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    disrupted: Counter[str] = field(default_factory=Counter)
+    """How many pods of a cell were disrupted before its record."""
+    num_ticks: int = 0
+    jobs: TrackedJobs = field(default_factory=TrackedJobs)
+    """Those of the session, from its first tick on."""
 
     def tick(self, jobs: TrackedJobs) -> None:
-        """Show nothing."""
+        self.jobs = jobs
+        self.num_ticks += 1
 
     def finish(self, tracked: TrackedJob, result: Result) -> None:
-        """Show nothing."""
+        self.results.append(result)
+        self.disrupted[result.cell_id] += len(tracked.disrupted_pod_uids)
 
     def warn(self, message: str) -> None:
         self.warnings.append(message)
@@ -78,7 +87,7 @@ def make_ongoing(store: Path | Store, *jobs: TrackedJob, **given: Any) -> Ongoin
         "store": store if isinstance(store, Store) else Store.open(f"file://{store}"),
         "connection": SimpleNamespace(patience_seconds=60.0),
         "renderer": make_renderer(profile, queue=given.pop("queue", None)),
-        "observer": Warnings(),
+        "observer": Observed(),
         "bounds": RunBounds(**bounds),
         "jobs": TrackedJobs(jobs),
     }

@@ -7,14 +7,14 @@ import atexit
 import socket
 import subprocess
 import sys
-import time
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from child_process import start_child
+from waiting import wait_for
 
-START_DEADLINE_SECONDS = STOP_DEADLINE_SECONDS = 600.0
+STOP_DEADLINE_SECONDS = 600.0
 """Only a test that fails takes so long."""
 MAX_RESERVED_PORTS = 100
 _RESERVED: deque[socket.socket] = deque()
@@ -83,11 +83,9 @@ class S3Server:
         flags = ["--config", "", "--addr", address, "--auth-key", keys]
         with (self.root.parent / "rclone.log").open("ab") as log:
             self.process = start_child([rclone, "serve", "s3", *flags, self.root], stdout=log, stderr=log)
-        deadline = time.monotonic() + START_DEADLINE_SECONDS
-        while not self.is_listening():
-            assert self.process.poll() is None, (self.root.parent / "rclone.log").read_text()
-            assert time.monotonic() < deadline, "rclone does not listen"
-            time.sleep(0.02)
+        process = self.process
+        wait_for(lambda: self.is_listening() or process.poll() is not None, "rclone")
+        assert process.poll() is None, (self.root.parent / "rclone.log").read_text()
 
     def stop(self) -> None:
         """Kill the server: connections break, objects stay."""

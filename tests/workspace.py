@@ -18,6 +18,7 @@ from bench.schema import Result
 from bench.store import Store, results_prefix
 from fake_interpreters import make_measuring_interpreter
 from runner import cli
+from waiting import wait_for
 
 HANG_GUARD_SECONDS = 300.0
 """After which a test gives up waiting for what takes moments; far more than a busy machine needs."""
@@ -88,11 +89,8 @@ class Workspace:
 
     def await_file(self, name: str) -> str:
         """Return the one line of a file in the folder as soon as it is there."""
-        deadline = time.monotonic() + HANG_GUARD_SECONDS
         path = self.folder / name
-        while not path.exists() or not path.read_text().endswith("\n"):
-            assert time.monotonic() < deadline, f"{path} was not written"
-            time.sleep(0.01)
+        wait_for(lambda: path.exists() and path.read_text().endswith("\n"), name)
         return path.read_text()
 
 

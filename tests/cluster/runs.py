@@ -1,42 +1,35 @@
 """Runs for tests: a namespace, a store and cells, measured by a real session."""
 
 import threading
-import time
 import uuid
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from commands import create
 
-from bench.schema import Cell, Cluster, Result, Run
+import waiting
+from bench.schema import Cell, Cluster, Run
 from bench.store import Store, parse_result_key, results_prefix, run_key
 from factories import make_cell, make_run
 from fake_kubelet import FakeKubelet, Pod
+from ongoing_runs import Observed as Observed
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.run import ClusterRun, ClusterTarget
 from runner.kubernetes.session import ClusterSession
-from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
+from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.profiles.loading import load_profile
 from runner.profiles.model import Profile
 from runner.runs import NO_RETRIES, Records, Retries
+from waiting import DEADLINE_SECONDS as DEADLINE_SECONDS
 
 IMAGE = "registry.example/benchmatrix/pytorch:1"
 IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in ("pytorch", "tensorflow", "jax")}
 MAX_PARALLEL = 100
-DEADLINE_SECONDS = 600.0
-"""How long anything is waited for; only a test that fails takes so long, on however slow a machine."""
-
-
-def wait_for(condition: Callable[[], Any], what: str, deadline_seconds: float = DEADLINE_SECONDS) -> Any:
-    """Return the first true answer of `condition`; AssertionError if none comes."""
-    deadline = time.monotonic() + deadline_seconds
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, f"{what} did not come in time"
-        time.sleep(0.05)
-    return answer
+wait_for = partial(waiting.wait_for, pause_seconds=0.05)
 
 
 def make_namespace(connection: Connection, name: str) -> None:
@@ -66,30 +59,6 @@ def make_profile(namespace: str, base: str = "kind", **overrides: Any) -> Profil
 def make_cells(number: int, **overrides: Any) -> list[Cell]:
     """Return so many cells that differ in their seed."""
     return [make_cell(**({"seed": seed} | overrides)) for seed in range(number)]
-
-
-@dataclass(kw_only=True)
-class Observed:
-    """An observer that keeps what is reported to it."""
-
-    results: list[Result] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    disrupted: Counter[str] = field(default_factory=Counter)
-    """How many pods of a cell were disrupted before its record."""
-    num_ticks: int = 0
-    jobs: TrackedJobs = field(default_factory=TrackedJobs)
-    """Those of the session, from its first tick on."""
-
-    def tick(self, jobs: TrackedJobs) -> None:
-        self.jobs = jobs
-        self.num_ticks += 1
-
-    def finish(self, tracked: TrackedJob, result: Result) -> None:
-        self.results.append(result)
-        self.disrupted[result.cell_id] += len(tracked.disrupted_pod_uids)
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
 
 
 def count_records(store: Store, run_id: str) -> Counter[tuple[str, int]]:

@@ -6,7 +6,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from kubeconfigs import write_kubeconfig
 from local_processes import await_death
 from runner.cli import make_command
 from runner.sources import ROOT
-from workspace import HANG_GUARD_SECONDS
+from waiting import wait_for
 
 # Each takes a tenth of a second or more.
 LEFT_TO_WORK = {
@@ -131,10 +130,7 @@ def test_a_program_that_a_command_waits_for_ends_with_it(name: str, words: str, 
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     ) as process:
-        deadline = time.monotonic() + HANG_GUARD_SECONDS
-        while not (tmp_path / "pids").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_for((tmp_path / "pids").exists, "its start")
         process.send_signal(signal.Signals[name])
         _, errors = process.communicate()
     assert (process.returncode, b"Traceback" in errors) == (128 + signal.Signals[name], False)

@@ -22,6 +22,7 @@ from bench.probes.gpu import (
 from bench.schema import ForeignProcess, GpuUse
 from fake_mps import PROGRAM, install_mps
 from fake_nvml import MIB, UUIDS, FakeNvml
+from waiting import wait_for
 
 NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
 
@@ -98,10 +99,8 @@ def test_what_a_device_does_not_support_is_unknown(nvml: FakeNvml) -> None:
 
 def await_readings(nvml: FakeNvml, number: int) -> None:
     """Return when the energy counters were read so many times, from now on."""
-    deadline, before = time.monotonic() + 300.0, nvml.num_energy_readings
-    while nvml.num_energy_readings < before + number:
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    before = nvml.num_energy_readings
+    wait_for(lambda: nvml.num_energy_readings >= before + number, "readings", 0.001)
 
 
 def test_a_pass_samples_every_gpu_while_the_steps_run(nvml: FakeNvml) -> None:

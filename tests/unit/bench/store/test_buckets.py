@@ -16,7 +16,8 @@ import benchmatrix
 from bench.errors import TransientError, UserError
 from bench.store import Store, StoreError, StoreUnreachable
 from s3_server import S3Server
-from store_calls import DEADLINE_SECONDS, Answers, list_calls, serve
+from store_calls import Answers, list_calls, serve
+from waiting import DEADLINE_SECONDS
 
 SKEWED = "The difference between the request time and the server&#39;s time exceeds the maximum allowed."  # rclone's
 

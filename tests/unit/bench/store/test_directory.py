@@ -12,7 +12,7 @@ import pytest
 
 from bench.store import Store, StoreError, result_key
 from factories import make_cell
-from store_calls import wait_until
+from waiting import wait_for
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_what_a_killed_writer_left_is_not_listed_and_not_in_the_way(tmp_path: Pa
     url = f"file://{tmp_path}/results"
     for _ in range(20):  # until one is killed before it was done
         writer = subprocess.Popen([sys.executable, "-c", program, url])
-        wait_until(lambda: any((tmp_path / "results").glob("big*")))
+        wait_for(lambda: any((tmp_path / "results").glob("big*")), "its beginning", 0.005)
         writer.kill()
         writer.wait()
         if all(name.startswith("big#") for name in os.listdir(tmp_path / "results")):

@@ -15,6 +15,7 @@ from bench.store import run_key
 from factories import present
 from fake_interpreters import read_log, read_pids
 from local_processes import await_death
+from waiting import wait_for
 from workspace import HANG_GUARD_SECONDS, MATRIX, Workspace, name_repeats, open_terminal
 
 
@@ -89,10 +90,8 @@ def test_ctrl_c_in_a_terminal_ends_the_run_and_tidies_the_screen(workspace: Work
 
 def await_starts(workspace: Workspace, number: int) -> None:
     """Return when so many measurements have begun since the workspace was set up, or the next one is held."""
-    deadline = time.monotonic() + HANG_GUARD_SECONDS
-    while len(read_log(workspace.log)) < number and not (workspace.folder / "held").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
+    held = workspace.folder / "held"
+    wait_for(lambda: len(read_log(workspace.log)) >= number or held.exists(), "a measurement", 0.002)
 
 
 def await_line(process: "subprocess.Popen[str]", word: str) -> None:

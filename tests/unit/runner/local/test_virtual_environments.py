@@ -4,7 +4,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from runner import sources
 from runner.local.installer import choose_variables, list_arguments
 from runner.local.virtual_environments import locate_environments, prepare_virtual_environments
 from tiny_checkout import BACKEND, PROJECT, make_checkout, make_wheel, write_requirements
-from workspace import HANG_GUARD_SECONDS
+from waiting import wait_for
 
 IMPORT = "import importlib.metadata as m; print(m.version('tiny-framework'), m.version('benchmatrix-bench'))"
 # An installation in a process of its own, in the checkout that is named.
@@ -208,8 +207,4 @@ def test_without_a_checkout_environments_are_in_the_cache_and_have_what_the_pack
 
 
 def await_text(file: Path) -> str:
-    deadline = time.monotonic() + HANG_GUARD_SECONDS
-    while not (file.exists() and file.read_text()):
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-    return file.read_text()
+    return str(wait_for(lambda: file.exists() and file.read_text(), file.name, 0.002))
