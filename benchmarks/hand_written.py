@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
+from hand_written_llama import write_language_step
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, l1_loss, mse_loss
 
@@ -25,6 +26,9 @@ def write_step(cell: Cell) -> StepFunction:
     """Return a function that starts one step of the cell on its device, eager or as well compiled as by hand."""
     torch.manual_seed(cell.seed)
     device = "cuda" if cell.device == "gpu" else "cpu"
+    if cell.phase in ("prefill", "decode"):
+        step = write_language_step(cell)
+        return capture(step) if cell.mode == "compiled" and cell.device == "gpu" else step
     inputs = [torch.from_numpy(array).to(device) for array in make_inputs(cell)]
     model: Any = build_model(cell, "torch").to(device)
     if cell.mode == "compiled" and (cell.device == "cpu" or cell.precision != "fp32"):

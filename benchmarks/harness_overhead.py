@@ -21,7 +21,7 @@ from hand_written import write_step
 from bench.frameworks.pytorch import PyTorch, set_switches
 from bench.measure.harness import measure
 from bench.probes.cpu import count_threads
-from bench.registry import MODELS
+from bench.registry import MODELS, Phase
 from bench.schema import Cell, Phases, Precision
 
 # The ratio aimed at, from steps of so many seconds on.
@@ -139,7 +139,7 @@ def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="The harness beside hand-written steps, in turns.")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=["resnet18"])
     parser.add_argument("--modes", nargs="+", choices=("eager", "compiled"), default=["eager"])
-    parser.add_argument("--phases", nargs="+", choices=("train", "infer"), default=["train", "infer"])
+    parser.add_argument("--phases", nargs="+", choices=get_args(Phase), default=["train", "infer"])
     parser.add_argument("--precisions", nargs="+", choices=get_args(Precision), default=["fp32"])
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--batch-size", type=int, default=4, help="1 for cyclegan and matmul, whatever is given")

@@ -112,7 +112,10 @@ MODES = Comparison(
     measure="speedup",
 )
 PRECISIONS = Comparison(
-    name="precisions", field="precision", pairs=(("tf32", FP32), ("fp16", FP32), ("bf16", FP32)), measure="speedup"
+    name="precisions",
+    field="precision",
+    pairs=(("tf32", FP32), ("fp16", FP32), ("bf16", FP32), ("fp8", "bf16"), ("int8-weights", "bf16")),
+    measure="speedup",
 )
 WEAK_SCALING = Comparison(
     name="weak-scaling",

@@ -17,7 +17,18 @@ from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, Validation
 
 from bench.errors import UserError
 from bench.registry import FRAMEWORKS, MODELS
-from bench.schema import Cell, Cluster, LeftOutCell, Name, Neighbour, PlannedCell, Precision, Run, bound_time
+from bench.schema import (
+    EIGHT_BITS,
+    Cell,
+    Cluster,
+    LeftOutCell,
+    Name,
+    Neighbour,
+    PlannedCell,
+    Precision,
+    Run,
+    bound_time,
+)
 from runner import __version__
 from runner.kubernetes.names import VariableName, VariableValue
 from runner.sources import BUILTIN_FOLDER, list_builtin_matrices, read_git_revision
@@ -454,8 +465,14 @@ def read_user_name() -> str:
 ComputeCapability = tuple[int, int]
 
 # CUDA C++ Programming Guide, table "Feature Support per Compute Capability": TF32 and bfloat16 came with Ampere,
-# arithmetic on half-precision values with 5.3.
-MIN_CAPABILITY: dict[Precision, ComputeCapability] = {"tf32": (8, 0), "bf16": (8, 0), "fp16": (5, 3)}
+# arithmetic on half-precision values with 5.3; products of float8 came with Ada.
+MIN_CAPABILITY: dict[Precision, ComputeCapability] = {
+    "tf32": (8, 0),
+    "bf16": (8, 0),
+    "fp16": (5, 3),
+    "fp8": (8, 9),
+    "int8-weights": (8, 0),
+}
 # Triton, which torch.compile makes its GPU kernels with, knows no older ones (torch._inductor.exc.GPUTooOldForTriton).
 MIN_TRITON_CAPABILITY: ComputeCapability = (7, 0)
 
@@ -463,6 +480,7 @@ NO_GPU = "no NVIDIA GPU is visible on this machine"
 NO_CPU_PRECISION: dict[Precision, str] = {
     "tf32": "tf32 is a mode of NVIDIA GPUs, a CPU has none; leave it to cells with device gpu",
     "fp16": "fp16 is for GPUs: hardly any CPU computes in it; take bf16 or fp32 on a CPU",
+    **dict.fromkeys(EIGHT_BITS, "weights of eight bits are for GPUs; take bf16 or fp32 on a CPU"),
 }
 
 

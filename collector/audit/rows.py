@@ -45,7 +45,10 @@ LARGER_TILE_SAVING = 4.0
 # The noise of identical runs reaches 10 % (TorchBench, pytorch/benchmark issue 1681): nearer is the same figure.
 TOLERANCE = 0.10
 # The least bytes of a weight that is read in this precision; amp may keep weights in fp16.
-WEIGHT_BYTES: dict[StatedPrecision, int] = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "amp": 2, "int8": 1}
+WEIGHT_BYTES: dict[StatedPrecision, int] = {
+    **{"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "amp": 2},
+    **dict.fromkeys(("fp8", "int8-weights", "int8"), 1),
+}
 TASK_SAMPLES = {"image-classification": "image", "image-translation": "image"}
 
 AuditVerdict = Literal["possible", "implausible", "impossible", "unknown", "reproduced", "not reproduced", "not tested"]

@@ -4,13 +4,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
 from bench.registry import FRAMEWORKS, Framework
+from bench.schema import Precision
 from collector.forecast.fit import CANDIDATES, Forecast
 from collector.results.frames import list_rows
 from collector.units import TFLOPS
@@ -244,8 +245,10 @@ ROOFLINE_PIXELS = 300
 SPANS = (4.0, 25.0)
 """How far the roofs go beyond the cells and the ridges to the left and to the right, as factors: the names of the works
 at the ends have room there, also in one column of a paper."""
-PRECISION_SHAPES = {"fp32": "circle", "tf32": "square", "fp16": "triangle-up", "bf16": "diamond"}
-PRECISION_DASHES = {"fp32": [1, 0], "tf32": [6, 3], "fp16": [2, 2], "bf16": [8, 3, 2, 3]}
+SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
+PRECISION_SHAPES = dict(zip(get_args(Precision), SHAPES, strict=True))
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [1, 3])
+PRECISION_DASHES = dict(zip(get_args(Precision), DASHES, strict=True))
 MAX_NAMED_WORKS = 12
 LINE_BREAK = "\n"
 NAME_HEIGHT, Y_PADDING = 22, 12

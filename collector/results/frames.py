@@ -172,6 +172,10 @@ CONDITION_COLUMNS: Columns = {
     **CALIBRATION_COLUMNS,
     **GPU_COLUMNS,
     **PROFILE_COLUMNS,
+    **_define("""
+logit_error float64 precision_error.relative_error
+equal_token_share float64 precision_error.equal_token_share
+"""),
 }
 """What of the conditions both results and their summary have; the summary counts the verdicts instead."""
 PLACEMENT_COLUMNS = _define("""

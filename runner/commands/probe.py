@@ -7,6 +7,7 @@ from rich.console import Console
 
 from bench.errors import UserError
 from bench.registry import FRAMEWORKS, MODELS, Mode
+from bench.schema import Precision
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
@@ -70,7 +71,7 @@ def probe(
     framework: Annotated[str, typer.Option(metavar="NAME", help=f"One of {', '.join(FRAMEWORKS)}.")] = "pytorch",
     device: DeviceOption = None,
     phase: PhaseOption = None,
-    precision: Annotated[str, typer.Option(metavar="NAME", help="fp32, tf32, fp16 or bf16.")] = "fp32",
+    precision: Annotated[str, typer.Option(metavar="NAME", help=", ".join(get_args(Precision)))] = "fp32",
     mode: ModeOption = None,
     max_batch_size: Annotated[int, typer.Option(metavar="NUMBER", help="Try no larger batch.")] = 65_536,
     deadline: DeadlineOption = 1800.0,

@@ -50,3 +50,9 @@ def test_a_language_model_computes_the_same_with_its_cache_and_in_both_framework
     file = str(tmp_path / "llama.npz")
     assert max(ask(interpreters["pytorch"], "mirror_llama.py", "torch", file)) < 1e-12
     assert max(ask(interpreters["jax"], "mirror_llama.py", "jax", file)) < 1e-8
+
+
+def test_the_error_of_a_precision_is_that_of_its_digits(interpreters: dict[Framework, Path]) -> None:
+    """Significant bits of a value: 24, 8, about 7 of int8 in a row of normal values, 4."""
+    errors = ask(interpreters["pytorch"], "precision_errors.py")
+    assert errors["fp32"] < 1e-5 < 1e-3 < errors["bf16"] < errors["int8-weights"] < errors["fp8"] < 0.2

@@ -12,6 +12,7 @@ A100 = GpuKind(name="NVIDIA A100-SXM4-40GB", compute_capability=(8, 0), num_gpus
 P100 = GpuKind(name="Tesla P100", compute_capability=(6, 0), num_gpus=1)
 M40 = GpuKind(name="Tesla M40", compute_capability=(5, 2), num_gpus=1)
 ON_GPU = {"device": "gpu"}
+LLAMA = {"model": "llama-tiny", "phase": "decode", "input_size": 256, "num_classes": None}
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,8 @@ ON_GPU = {"device": "gpu"}
         (ON_GPU | {"num_gpus": 8}, A100, "num_gpus is 8, and 4 NVIDIA A100-SXM4-40GB can be used together"),
         (ON_GPU | {"precision": "tf32"}, T4, "tf32 needs a GPU of compute capability 8.0 or higher; Tesla T4 has 7.5"),
         (ON_GPU | {"precision": "bf16"}, T4, "bf16 needs a GPU of compute capability 8.0 or higher; Tesla T4 has 7.5"),
+        (LLAMA | ON_GPU | {"precision": "fp8"}, A100, "fp8 needs a GPU of compute capability 8.9 or higher"),
+        (LLAMA | {"precision": "int8-weights"}, A100, "weights of eight bits are for GPUs"),
         (ON_GPU | {"precision": "fp16"}, M40, "fp16 needs a GPU of compute capability 5.3 or higher"),
         (ON_GPU | {"mode": "compiled"}, P100, "compiled PyTorch needs a GPU of compute capability 7.0 or higher"),
         ({}, None, None),

@@ -20,9 +20,12 @@ from bench.data.feed import open_feed
 from bench.frameworks.interface import DeviceMissingError, Framework, Settings
 from bench.measure.harness import Workload
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, DeviceActivity, ProfilerName, spin_up
+from bench.models.flops import count_step_cost
+from bench.models.quantized import quantize
 from bench.registry import MODELS
-from bench.schema import Cell, Device
+from bench.schema import EIGHT_BITS, Cell, Device, PrecisionError
 from bench.tasks.inputs import make_inputs
+from bench.tasks.precision import measure_precision_error
 from bench.tasks.torch import Task, build_task
 from bench.worker.shutdown import die_with_parent
 
@@ -44,6 +47,10 @@ def load(cell: Cell, num_threads: int) -> "PyTorch":
     torch.set_num_interop_threads(num_threads)
     set_switches(cell, num_threads)
     return PyTorch(cell, num_threads)
+
+
+MAX_PARAMETERS_ON_CPU = 10**8
+"""Of models whose error is measured on a CPU: of a billion it would take minutes in float64."""
 
 
 class PyTorch(Framework):
@@ -100,6 +107,14 @@ class PyTorch(Framework):
             run()
         return list(select_activities(profiler.events()))
 
+    def measure_precision_error(self, cell: Cell) -> PrecisionError | None:
+        if MODELS[cell.model].task != "text-generation":
+            return None
+        if not self._on_gpu and count_step_cost(cell).num_parameters > MAX_PARAMETERS_ON_CPU:
+            return None
+        device = torch.device("cuda" if self._on_gpu else "cpu")
+        return measure_precision_error(cell, device, HALF_TYPES.get(cell.precision, torch.float32))
+
     def release_memory(self) -> None:
         if self._on_gpu:
             torch.cuda.empty_cache()
@@ -143,7 +158,7 @@ def set_switches(cell: Cell, num_threads: int) -> None:
 NUM_STEPS_BEFORE_CAPTURE = 3
 
 Tensors = tuple[Tensor, ...]
-HALF_TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+HALF_TYPES = {"fp16": torch.float16} | dict.fromkeys(("bf16", *EIGHT_BITS), torch.bfloat16)
 MEMORY_FORMATS = {torch.channels_last: "channels last (NHWC)", torch.contiguous_format: "contiguous (NCHW)"}
 
 
@@ -279,6 +294,7 @@ class PyTorchWorkload(Workload):
         for network in self.task.networks.values():
             network.eval().to(self._device).to(memory_format=self._memory_format)
             network.to(self._half_type or torch.float32)
+            quantize(network, self._cell.precision)
         options = choose_inductor_options(self._cell)
         self._infer = torch.compile(self.task.infer, options=options) if self._is_compiled else self.task.infer
 

@@ -24,7 +24,7 @@ from bench.probes.cpu import (
     read_cpu_counters,
 )
 from bench.registry import FRAMEWORKS, MODELS
-from bench.schema import Cell, HostPeak, Precision
+from bench.schema import EIGHT_BITS, Cell, HostPeak, Precision
 from bench.verdicts.checks import is_short_of_cores
 
 # From a size at which any CPU is done in an instant to one that fills many cores; more than that is no faster.
@@ -158,6 +158,7 @@ def make_product_cell(cell: Cell, size: int) -> Cell:
     fields = {
         "model": "matmul",
         "phase": MODELS["matmul"].phases[0],
+        "precision": "bf16" if cell.precision in EIGHT_BITS else cell.precision,
         "mode": FRAMEWORKS[cell.framework].modes[0],
         "batch_size": 1,
         "input_size": size,

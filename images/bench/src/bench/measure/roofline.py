@@ -7,7 +7,7 @@ The table holds dense figures: where the vendor gives those of structured sparsi
 printed, at the clock that the vendor took for them: on most data centre GPUs the highest for float32, and one below it
 for Hopper's tensor cores (1830 of 1980 MHz on an H100 SXM); on GeForce and older ones a boost clock that the device
 passes. fp16 and bf16 are tensor cores that accumulate in float32, as frameworks do: GeForce cards, the A10G and the L40
-do that at a half of their rate. fp32 is CUDA cores.
+do that at a half of their rate. fp32 is CUDA cores; int8-weights multiply in bf16.
 """
 
 import csv
@@ -21,7 +21,7 @@ from bench.models.flops import count_step_cost
 from bench.schema import Cell, Precision, Roofline
 
 TABLE = Path(__file__).parent / "gpus.csv"
-PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16")
+PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16", "fp8")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +79,7 @@ def find_gpu_peaks(names: Sequence[str], precision: Precision) -> Peaks:
     A slice has its share of the multiprocessors, but its bandwidth and cache are not simply theirs.
     """
     kinds = sorted(set(names))
+    precision = "bf16" if precision == "int8-weights" else precision
     rows = [row for row in read_gpu_table() if len(kinds) == 1 and kinds[0] in row.names]
     if not rows:
         reason = f"{' and '.join(kinds) or 'no GPU'} not in the table of peaks"

@@ -32,10 +32,11 @@ from bench.models.sizes import (
     ResidualBlock,
 )
 from bench.registry import MODELS
-from bench.schema import Cell, Precision
+from bench.schema import EIGHT_BITS, Cell, Precision
 from bench.tasks.inputs import VOCABULARY_SIZE
 
-ELEMENT_BYTES: dict[Precision, int] = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
+ELEMENT_BYTES: dict[Precision, int] = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, **dict.fromkeys(EIGHT_BITS, 2)}
+"""In eight bits those of what is no weight of a linear layer."""
 TOKEN_BYTES = 4
 # A float32 weight and Adam's two moments of it, each read and written once per update.
 TRAINING_BYTES_PER_PARAMETER = 3 * 2 * 4
@@ -337,15 +338,18 @@ def count_llama(cell: Cell) -> StepCost:
     num_pairs = context * (context + 1) // 2 if cell.phase == "prefill" else context
     macs = shape.num_layers * (number * per_layer + 2 * num_pairs * shape.width) + head
     norms = (2 * shape.num_layers + 1) * shape.width
+    linear = shape.num_layers * per_layer + head
     cost = make_cost(
         cell,
         macs=macs,
         least_macs=macs,
-        num_parameters=shape.num_layers * per_layer + norms + head,
+        num_parameters=linear + norms,
         input_bytes=number * TOKEN_BYTES
         + 2 * shape.num_layers * context * shape.kv_width * ELEMENT_BYTES[cell.precision],
         num_outputs=shape.vocabulary_size,
     )
+    if cell.precision in EIGHT_BITS:
+        cost = replace(cost, min_bytes=cost.min_bytes - linear)
     return cost if shape.is_tied else replace(cost, num_parameters=cost.num_parameters + head)
 
 

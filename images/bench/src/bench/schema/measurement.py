@@ -108,6 +108,17 @@ class PipelinedWindow(Document):
         return self.seconds / self.num_steps
 
 
+class PrecisionError(Document):
+    """How far logits of a language model are from those that the same weights give in float64."""
+
+    relative_error: Amount
+    """The norm of the differences over that of the logits in float64."""
+    equal_token_share: Annotated[float, Field(ge=0, le=1)]
+    """Tokens whose logits are largest in both, of `num_tokens`."""
+    num_tokens: Count
+    """Behind a prompt, and behind each of the tokens that float64 chooses then."""
+
+
 class SustainedRun(Document):
     """Steps that ran on until their speed was flat, each synchronised as in the timed window."""
 

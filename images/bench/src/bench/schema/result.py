@@ -30,6 +30,7 @@ from bench.schema.measurement import (
     Memory,
     Phases,
     PipelinedWindow,
+    PrecisionError,
     Reason,
     Roofline,
     Samples,
@@ -174,6 +175,8 @@ class Result(CheckedDocument, AttemptDocument):
     """None: not asked for, or on a CPU, where the steps of PyTorch compute before their call returns."""
     sustained: SustainedRun | None = None
     """None: not asked for."""
+    precision_error: PrecisionError | None = None
+    """Of the first repeat of a language model: None where it was not measured."""
     memory: Memory | None = None
     cpu_use: CpuUse | None = None
     gpu_use: tuple[GpuUse, ...] = ()
