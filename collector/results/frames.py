@@ -173,8 +173,9 @@ CONDITION_COLUMNS: Columns = {
     **GPU_COLUMNS,
     **PROFILE_COLUMNS,
     **_define("""
-logit_error float64 precision_error.relative_error
-equal_token_share float64 precision_error.equal_token_share
+logit_error float64 precision_error.relative_error Of a language model's logits: the norm of their differences from
+  those in float64 over the norm of those.
+equal_token_share float64 precision_error.equal_token_share Share of tokens that are chosen as in float64.
 """),
 }
 """What of the conditions both results and their summary have; the summary counts the verdicts instead."""
