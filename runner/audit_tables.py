@@ -20,7 +20,10 @@ _TEXTS = {"device", "model", "phase", "precision", "framework", "label", "source
 
 
 def read_csv(path: Path, file: str) -> Node:
-    """Return the tree of a table whose first line names the columns; an empty cell is no value. Or YamlError."""
+    """Return the tree of a table whose first line names the columns; YamlError if it cannot be read.
+
+    The file's name is its title and source. An empty cell is no value. `file` is the file's name in messages.
+    """
     try:
         text = read_bytes(path, file, file_format="CSV").decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -74,7 +77,10 @@ _ADAPTER = TypeAdapter(AuditTable)
 
 
 def load_table(name: str) -> AuditTable:
-    """Return a shipped table, or that in a file, with sizes and devices checked; UserError with file, line and key."""
+    """Return a shipped table, or that in a YAML or CSV file; UserError with file, line, and key if it is wrong.
+
+    All that the audit needs is checked: sizes fit the models, and the device of every row is known.
+    """
     shipped = list_shipped_tables()
     if name in shipped:
         path = shipped[name]

@@ -87,7 +87,11 @@ class PoolPrice:
 def find_pool_prices(
     profile: Profile | None, machines: Mapping[Device, str], prices: Path | None
 ) -> dict[Device, PoolPrice]:
-    """Return each pool's price: of its machine type on demand in the cheapest region, before the profile's own."""
+    """Return the price of each pool that has one. Raise UserError where the prices have different currencies.
+
+    `machines`: machine types by device, looked up in the price table `prices` (None: the shipped one), on demand, in
+    the cheapest region. They go before the profile's `price_per_hour`.
+    """
     if prices is not None and not machines:
         raise UserError("--prices: its prices are looked up by machine type; add --machine DEVICE=MACHINE")
     found: dict[Device, PoolPrice] = {}
@@ -143,7 +147,11 @@ The slowest took 103 s and 51 s."""
 def estimate_repeats(
     repeats: Sequence[Repeat], durations: Mapping[str, Duration], prices: Mapping[Device, PoolPrice]
 ) -> list[EstimateDocument]:
-    """Return an estimate for each device; an unknown repeat counts GUESSED_SECONDS, none more than its limit."""
+    """Return an estimate for each device of the repeats, one after the other.
+
+    `durations`: by the cell's id. A repeat of which nothing is known counts with GUESSED_SECONDS; none with more than
+    its time limit.
+    """
     estimates = []
     devices: list[Device] = sorted({repeat.planned.cell.device for repeat in repeats})
     for device in devices:

@@ -184,7 +184,11 @@ def build_image(image: ImageSpec, name: str, arguments: Mapping[str, str], *, ne
 def push_images(
     registry: str, images: Iterable[ImageSpec], arguments: Mapping[str, str]
 ) -> tuple[dict[str, object], dict[str, object]]:
-    """Push images built with these arguments; return what a profile and the chart's values have to say of them."""
+    """Push images that were built with these arguments; return what a profile, and the chart's values, have to say.
+
+    Both name the images by digest, and are empty where they have nothing to name. Raise UserError if one is not built
+    or cannot be pushed.
+    """
     by_framework: dict[str, dict[str, str]] = {}
     for_chart: dict[str, object] = {}
     for image in images:

@@ -130,7 +130,10 @@ class Entry:
 
 
 def load_matrix(name_or_path: str, *, is_data_here: bool = True) -> Matrix:
-    """Return the built-in matrix or that in a file; UserError. `is_data_here`: whether a `data_dir` must exist here."""
+    """Return the matrix with this built-in name or in this file; UserError if it is unknown or has an error.
+
+    `is_data_here`: whether a cell's `data_dir` must be a folder of this machine; on a cluster it is one of the pod's.
+    """
     path = _find_matrix(name_or_path)
     return read_matrix(read_yaml(path, _show_path(path), expected=_EXPECTED), path.parent if is_data_here else None)
 
@@ -357,7 +360,11 @@ def _show_path(path: Path) -> str:
 
 
 def _complete_neighbour(given: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a neighbour's fields, as the cell's where not given; sizes and classes are those of another model."""
+    """Return every field of a neighbour of a cell with these `fields`: what is not given is the cell's.
+
+    Of another model, the input size is that model's own, and so is the number of classes unless both models have
+    classes.
+    """
     of_cell = {key: fields.get(key, Cell.model_fields[key].default) for key in NEIGHBOUR_KEYS}
     model = str(given.get("model", of_cell["model"]))
     if model != of_cell["model"]:

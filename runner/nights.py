@@ -84,7 +84,11 @@ class NightReport:
 
 
 def look(store: Store, matrix: str | None = None, *, is_final: bool = False) -> NightReport:
-    """Look at a matrix's newest night, record and return what is known; `is_final`: no more is measured again."""
+    """Look at the newest night of a matrix, record what is new, and return what is known of it.
+
+    `matrix`: None for that of the newest run. `is_final`: what is not measured again by now will not be. UserError if
+    the store has no run of the matrix.
+    """
     nights, warnings = load_nights(store, matrix)
     newest, before = nights[-1], nights[:-1]
     history = read_history(store, newest.run.matrix)
@@ -112,7 +116,10 @@ def look(store: Store, matrix: str | None = None, *, is_final: bool = False) -> 
 
 
 def _decide_open(store: Store, nights: Sequence[NightRun], history: ChangeHistory, *, is_final: bool) -> ChangeHistory:
-    """Decide what waits, the oldest first, as it moves the level of later nights; without confirmation, undecided."""
+    """Decide what waits, the oldest first: what is confirmed moves the level that later nights are compared with.
+
+    What an older night left open stays undecided, unless its confirmation is there.
+    """
     columns = {night.run.run_id: column for column, night in enumerate(nights)}
     for change in history.changes:
         column = columns.get(change.suspicion.night_run_id)
@@ -282,7 +289,10 @@ class WebhookError(Exception):
 
 
 def parse_webhooks(values: Sequence[str], environment: Mapping[str, str] = os.environ) -> list[Webhook]:
-    """Return the webhooks of `json:VARIABLE` or `slack:VARIABLE`, as command lines are public; or UserError."""
+    """Return the webhooks that options name as `json:VARIABLE` or `slack:VARIABLE`. UserError if one is wrong.
+
+    The option names a variable because other users of a machine can read the command lines of its processes.
+    """
     found = []
     for value in values:
         kind, separator, variable = value.partition(":")
@@ -422,7 +432,10 @@ def _list_changes(change: AlarmedChange) -> str:
 
 
 def escape_slack(text: str) -> str:
-    """Return the text printable, and as https://api.slack.com/reference/surfaces/formatting escapes it."""
+    """Return the text with Slack's control characters escaped, less what steers a terminal.
+
+    https://api.slack.com/reference/surfaces/formatting
+    """
     return replace_steering(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

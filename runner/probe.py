@@ -70,7 +70,11 @@ class BatchSearch(Document):
 def search_largest_batch(
     try_batch: Callable[[int], Trial], *, multiple: int, max_batch_size: int, is_time_up: Callable[[], bool]
 ) -> BatchSearch:
-    """Return the largest multiple of `multiple` that fits; a trial that tells nothing, or the time, ends it."""
+    """Return the largest multiple of `multiple` up to `max_batch_size` that fits.
+
+    If a batch fits, every smaller one is taken to fit too. A trial that neither fits nor runs out of memory stops the
+    search, and so does `is_time_up`, which is called before each trial.
+    """
     trials: list[Trial] = []
     bound, fitting, failing = max_batch_size // multiple, 0, None
     steps = itertools.chain([1], (2**number for number in itertools.count()))
@@ -187,7 +191,10 @@ def search_here(
     max_batch_size: int,
     time_limit_seconds: float,
 ) -> ProbeReport:
-    """Try one batch size after the other on this machine, which `lock` reserves; print each trial and the result."""
+    """Try one batch size after the other on this machine; print each trial as it ends, then what was found.
+
+    `gpu_name`: None for a CPU. `lock`: file descriptor of the host lock, which every process inherits.
+    """
     bounds = f"up to batch {max_batch_size:,} and {time_limit_seconds:,.0f} s"
     what = f"{cell.model}, {cell.framework}, {cell.phase}, {cell.precision}, {cell.mode}"
     console.print(f"probing {what} on {gpu_name or 'the CPU'}: {bounds}", soft_wrap=True)
@@ -275,7 +282,11 @@ def _name_option(error: ValidationError, fields: dict[str, Any]) -> UserError:
 
 
 def name_outcome(result: Result) -> TrialOutcome:
-    """Return what a trial's record says of its batch; for a GPU cell, the host's memory says nothing."""
+    """Return what the record of a trial says of its batch.
+
+    A GPU cell that ran out of the host's memory is a failure: it says nothing about the GPU's. A process that died
+    without a record of its own ran out of the host's.
+    """
     is_on_gpu, message = result.cell.device == "gpu", result.error.message if result.error else ""
     is_of_host = message.startswith(HOST_ERRORS) or any(words in message for words in HOST_WORDS)
     if result.status == "oom" and is_on_gpu and (is_of_host or result.written_by == "runner"):

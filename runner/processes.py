@@ -88,7 +88,10 @@ class EndRequested(KeyboardInterrupt):
 
 @contextmanager
 def end_like_interrupt() -> Iterator[None]:
-    """Make each SIGTERM or SIGHUP that is not ignored raise EndRequested once: a closed terminal sends two."""
+    """Make SIGTERM and SIGHUP end the block as Ctrl-C does, with EndRequested. An ignored signal stays ignored.
+
+    So does each of them after the first: a terminal that is closed sends two, which would end the tidying up.
+    """
 
     def interrupt(signal_number: int, frame: FrameType | None) -> None:
         for number in ENDING_SIGNALS:

@@ -168,7 +168,10 @@ def describe_verdict(validity: Validity) -> str:
 
 
 class Progress(ABC):
-    """Counts the repeats that have ended, and shows that as a live line, a line now and then, or `events` as JSON."""
+    """Counts the repeats of a run that have ended, and shows how far it is.
+
+    In a terminal that is a live line, elsewhere a line now and then, or `events` as JSON lines instead.
+    """
 
     def __init__(self, console: Console, events: RunEvents | None = None) -> None:
         self._console = console
@@ -262,7 +265,10 @@ class Progress(ABC):
 
 
 class LocalProgress(Progress):
-    """The progress of a run on this machine; with a `retry_command`, who disturbs it is told. Has no thread."""
+    """The progress of a run on this machine, and who disturbs it. Changes once a second; has no thread.
+
+    `retry_command`: measures contaminated repeats again; None: nobody is told who disturbs.
+    """
 
     def __init__(
         self,
@@ -420,7 +426,10 @@ def read_others() -> Processes:
 
 
 def name_busiest(before: Processes, after: Processes, seconds: float) -> list[str]:
-    """Return who kept cores busy between readings, such as `ffmpeg (1.3 cores, process 4711)`, if that disturbs."""
+    """Return who kept cores busy between two readings, such as `ffmpeg (1.3 cores, process 4711)`, the busiest first.
+
+    Nobody where these are too few cores to disturb: who is named is taken for the culprit.
+    """
     cores = {key: (taken - before.get(key, ("", 0.0))[1]) / seconds for key, (_, taken) in after.items()}
     busiest = [key for key in sorted(cores, key=lambda key: -cores[key])[:NUM_NAMES] if cores[key] >= MIN_NAMED_CORES]
     if sum(cores[key] for key in busiest) <= MAX_OTHER_SHARE * len(os.sched_getaffinity(0)):

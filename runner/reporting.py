@@ -53,7 +53,11 @@ def choose_output(output: Path | None, run: Run) -> Path:
 
 
 def choose_report_path(output: Path | None, run: Run) -> Path:
-    """Return a report's path: a `.html` that is no folder is the file, any other its folder; UserError if a file."""
+    """Return the path of a run's report: a name that ends in `.html` is the file, any other is its folder.
+
+    A folder that is there already stays a folder, whatever its name. UserError where a file stands in the place of one:
+    the report takes a while to be made.
+    """
     from collector.files import check_folder
 
     chosen = choose_output(output, run)

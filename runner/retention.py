@@ -53,7 +53,10 @@ class RunPlan:
 
 
 def plan_removal(store: Store, older_than: timedelta, now: datetime) -> tuple[list[RunPlan], Mapping[str, str]]:
-    """Return whose raw results are removed after so long, the oldest first, and why others keep theirs."""
+    """Return whose raw results are removed at `now`, of runs in which nothing was written for so long; writes nothing.
+
+    The oldest first; and the runs old enough that keep theirs, with the reason. StoreError if the store cannot be used.
+    """
     runs, unreadable = read_runs(store, store.list_run_ids())
     protected = _find_protected_runs(store, runs)
     kept = {run_id: f"its run.json cannot be read ({reason})" for run_id, reason in unreadable.items()}
@@ -91,7 +94,11 @@ def plan_removal(store: Store, older_than: timedelta, now: datetime) -> tuple[li
 
 
 def remove_raw_results(store: Store, run: RunPlan, policy: str, now: datetime) -> None:
-    """Record which raw results are removed by what `policy`, and delete them; after StoreError, call it again."""
+    """Record which raw results of a run are removed, and delete them.
+
+    `policy`: the options that asked for it. StoreError if the store cannot be used: what is not deleted stays, and the
+    same call later goes on.
+    """
     document = RawRemoval(
         run_id=run.run_id, at=now, tool_version=__version__, policy=policy, results=tuple(run.results.values())
     )
@@ -142,7 +149,10 @@ def _find_protected_runs(store: Store, runs: Sequence[Run]) -> Mapping[str, str]
 
 
 def _find_questioned_runs(store: Store) -> set[str]:
-    """Return the runs that undecided changes name, whatever version of the tool wrote these."""
+    """Return the runs that suspected changes without a decision name.
+
+    The documents are read as JSON, whatever version of the tool wrote them: every run that they name counts.
+    """
     keys = set(store.list_keys("nights"))
     found = {key: match["change"] for key in keys if (match := SUSPICION_KEY.fullmatch(key))}
     run_ids = set()

@@ -182,7 +182,11 @@ class RunRequest(ABC):
         """Return a new run of the matrix, named `run_id` if that is given."""
 
     def choose_run(self) -> Run:
-        """Return the run to resume, or the plan, not yet stored; UserError where the named one is another's."""
+        """Return the run to resume (the one that is named, or the plan's newest unfinished one), or else the plan.
+
+        A new one is not stored: it is not known yet whether it can be measured now. UserError where the named run is of
+        another plan, or is measured in another namespace.
+        """
         store, run_id = self.store, self.run_id
         if run_id is not None:
             check_run_id(run_id)
@@ -233,7 +237,11 @@ def is_stored(store: Store, run_id: str) -> bool:
 
 
 def check_still_stored(store: Store, run_id: str) -> None:
-    """Raise UserError if the plan of a run is gone: a directory that was unmounted would be made anew."""
+    """Raise UserError if the plan of a run that is being measured is gone: what follows would count nowhere.
+
+    A directory that was unmounted, moved or deleted is made anew by the next record. A server that does not answer now
+    may do so when there is a record to write.
+    """
     try:
         is_there = is_stored(store, run_id)
     except StoreUnreachable:
@@ -312,7 +320,10 @@ def _describe_place(cluster: Cluster | None, hostname: str) -> str:
 
 
 def select_missing(run: Run, snapshot: RecordSnapshot, retries: Retries = NO_RETRIES) -> list[Repeat]:
-    """Return the planned repeats without a readable record, or in `retries`, every cell's first, then its second."""
+    """Return the planned repeats without a terminal record in the run's order: every cell's first, then every second.
+
+    A damaged record counts as none. `retries`: those that are measured again are among them.
+    """
     present = snapshot.find_present(retries)
     return [repeat for repeat in order_repeats(run.cells, run.order_seed) if repeat.key not in present]
 

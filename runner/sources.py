@@ -23,7 +23,11 @@ def find_source(path: str) -> Path:
 
 
 def find_cache_folder() -> Path:
-    """Return where an installed tool keeps what it can make again: BENCHMATRIX_CACHE_DIR, or as XDG says."""
+    """Return where an installed tool keeps what it can make again: virtual environments, and its sources.
+
+    As the XDG specification says (https://specifications.freedesktop.org/basedir-spec/latest/), unless
+    BENCHMATRIX_CACHE_DIR names another folder.
+    """
     try:
         if named := os.environ.get(CACHE_VARIABLE):
             return Path(named).expanduser().absolute()
@@ -52,7 +56,11 @@ def is_image() -> bool:
 
 @cache
 def read_git_revision() -> str | None:
-    """Return the commit of the checkout or image, `-dirty` if changed; None for a wheel, wherever it lies."""
+    """Return the checkout's commit, with the suffix `-dirty` if tracked files differ from it; None outside git.
+
+    In the image, which has no checkout, it is the commit that the image was built from. A tool that was installed from
+    a wheel has none: the folder that it is in may be within somebody else's repository.
+    """
     if built_from := os.environ.get(REVISION_VARIABLE):
         return built_from
     if not has_checkout():

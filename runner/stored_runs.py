@@ -38,7 +38,11 @@ def open_existing_store(url: str, option: str = "--store") -> Store:
 
 
 def find_newest_run(store: Store, warn: Callable[[str], None] = warn_on_stderr) -> Run:
-    """Return the run begun last, without confirmations and, if others exist, dates in the future; or UserError."""
+    """Return the run that was begun last, confirmations of nights aside; UserError if the store has none.
+
+    A run that is dated in the future is passed over with a warning, unless there is no other: it would be the newest
+    until that day.
+    """
     ids = [run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)]
     runs, unreadable = read_runs(store, ids)
     if not runs:

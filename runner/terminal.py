@@ -19,7 +19,10 @@ from bench.redaction import hide_url_users
 
 
 class PrintableConsole(Console):
-    """A console that replaces what is unprintable in texts: ESC and marks of direction (U+202E) too."""
+    """A console that replaces what is unprintable in texts; rich's own control codes are no texts.
+
+    The one of rich leaves ESC and the marks that change a text's direction (U+202E) as they are.
+    """
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """Yield what the console would print, with a space for each unprintable character."""
@@ -37,7 +40,10 @@ def make_console(file: TextIO | None = None, *, to_stderr: bool = False, width: 
 
 
 def can_redraw(console: Console) -> bool:
-    """Return whether lines can be drawn again: not in a pipe, a log of CI or a terminal with `TERM=dumb`."""
+    """Return whether lines of the console can be drawn again, as progress does.
+
+    They cannot in a pipe, in a log of CI even where it asks for colours, and in a terminal with `TERM=dumb`.
+    """
     is_log = os.environ.get("CI", "").lower() not in ("", "0", "false")
     return console.is_terminal and not console.is_dumb_terminal and console.file.isatty() and not is_log
 
@@ -82,7 +88,10 @@ def echo(text: str | bytes, *, err: bool = False, nl: bool = True) -> None:
 
 
 def format_message(text: str) -> str:
-    """Return an error's message, printable, further lines indented as no new message, URLs without passwords."""
+    """Return an error's message: printable, its further lines indented, URLs without user and password.
+
+    A name with a line break in it can so not look like a message of its own.
+    """
     return replace_unprintable(hide_credentials(text)).replace("\n", "\n  ")
 
 

@@ -154,7 +154,11 @@ def _build(node: yaml.Node, file: str, key: str) -> Node:
 
 
 def validate(node: Node, adapter: TypeAdapter[T], documentation: str, *, keeps_null: bool = False) -> T:
-    """Return a node's value, checked, or YamlError; `documentation` lists keys; `keeps_null`: null is a value."""
+    """Return the value of a node, and all that is below it, checked; YamlError for the first error in it.
+
+    `documentation`: the page that lists the keys. `keeps_null`: a key with null has that value, and is not as if it
+    were not there.
+    """
     try:
         return adapter.validate_json(json.dumps(_to_plain(node, keeps_null)))
     except ValidationError as found:

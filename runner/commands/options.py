@@ -93,7 +93,10 @@ MAX_SECONDS = 1e9
 
 
 def parse_duration(option: str, text: str, *, least: str = "") -> float:
-    """Return the seconds of a length of time, above 0 or at the `least` this; UserError, which names the `option`."""
+    """Return the seconds of a length of time; UserError, which names the `option`, if it is none.
+
+    `least`: the shortest that is taken, in the same words; empty: anything above 0.
+    """
     found = DURATION.fullmatch(text)
     seconds = float(found["number"]) * SECONDS_PER_UNIT[found["unit"]] if found else 0.0
     if not (parse_duration(option, least) if least else 0) <= seconds <= MAX_SECONDS or seconds == 0:

@@ -160,7 +160,10 @@ class Execution:
         return run
 
     def _follow(self, run: Run, again: MeasureAgain) -> None:
-        """Look at the night, and have suspicions measured again; what goes wrong is said, and the night is reported."""
+        """Look at the night, have measured again what is suspected, decide it, and send what is confirmed.
+
+        What goes wrong here is said, and the night still gets its report. TransientError if the store is away.
+        """
         if self.webhooks is None:
             return
         from runner.nights import list_lines, look, send_alarms
@@ -313,7 +316,10 @@ def confirm_here(local: LocalRun, console: Console, events: RunEvents | None) ->
 def confirm_there(
     there: "ClusterRun", night: Run, connection: "Connection", observer: "ClusterObserver", console: Console
 ) -> MeasureAgain:
-    """Return what measures again on the night's cluster; call it before the night: a later cancellation ends it."""
+    """Return what measures again on the night's cluster, with its profile, until its deadline.
+
+    Call it before the night is measured: it reads the marks of its cancellations; a later one ends the confirmation.
+    """
     from runner.kubernetes.cleanup import RunCancelled, list_marks
 
     marks = list_marks(there.store, night.run_id)
@@ -337,7 +343,10 @@ def confirm_there(
 
 
 def _count_seconds(there: "ClusterRun", night: Run, run_id: str) -> float | None:
-    """Return the confirmation's deadline, from its first beginning; None for none. UserError if it is near."""
+    """Return the deadline of the confirmation, from its beginning; None for no deadline. UserError if it is near.
+
+    A confirmation that an earlier runner began keeps what was left of the night then.
+    """
     deadline = there.find_deadline(night)
     if deadline is None:
         return None

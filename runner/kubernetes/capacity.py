@@ -237,7 +237,10 @@ def find_limit(num_fitting: int, num_at_start: int) -> int:
 
 
 def count_cells(pods: Sequence[Mapping[str, Any]], nodes: Sequence[NodeStatus]) -> int:
-    """Return how many pods like any of these the empty nodes can hold, with `is_alone_on_node` one on each."""
+    """Return how many pods like any of these the nodes can hold at once, if nothing else runs on them.
+
+    Pods that keep others like them off their node (`is_alone_on_node`) have one node each.
+    """
     if all("podAntiAffinity" in pod.get("affinity", {}) for pod in pods):
         return len({node.name for pod in pods for node in fit_pod(pod, nodes).get("", ())})
     counts = []
@@ -380,7 +383,10 @@ def find_api_version(connection: Connection) -> str | None:
 
 
 def explain_queued_jobs(connection: Connection, namespace: str, job_uids: Sequence[str]) -> dict[str, str]:
-    """Return why Kueue has not started the suspended Jobs, or cannot be asked, by the uids of those not admitted."""
+    """Return why Kueue has not started the suspended Jobs, by the Job's uid; Jobs that it has admitted are left out.
+
+    Where the user may not list Workloads, or the server does not answer, that is what is said of each.
+    """
     waits = dict.fromkeys(job_uids, NO_WORKLOAD)
     try:
         version = find_api_version(connection)

@@ -309,7 +309,10 @@ class Connection:
         patience_seconds: float | None = None,
         stop: threading.Event | None = None,
     ) -> tuple[str, list[T]]:
-        """Return a list's version, and what `read` takes of each object, read page by page; ApiError as `request`."""
+        """Return the version of a list, and what `read` takes of each object, so that the rest is not kept.
+
+        Page by page: while one is read, the server is at work on the next. ApiError as `request`.
+        """
         fetch = partial(self.request, "list", path, patience_seconds=patience_seconds, stop=stop)
         for _ in range(MAX_LISTS):
             items: list[T] = []
@@ -396,7 +399,10 @@ _METHODS = {"create": "POST", "patch": "PATCH", "delete": "DELETE", "deletecolle
 
 @dataclass
 class Retries:
-    """The waits between the tries of one request: exponential backoff with jitter, until patience is over."""
+    """The waits between the tries of one request: exponential backoff with jitter, until patience is over.
+
+    This is about single requests. Why a Job is created again is in session.py.
+    """
 
     connection: Connection
     patience_seconds: float

@@ -299,7 +299,10 @@ def check_jobs(subject: Subject) -> Iterator[Finding]:
 
 
 def check_pods(subject: Subject) -> Iterator[Finding]:
-    """Dry-run a pod of each kind of Job, which quotas and policies judge, unlike Jobs; only who may create pods can."""
+    """Submit a pod of each kind of Job as a dry run: quotas, limits and policies judge and change pods, not Jobs.
+
+    Only who may create pods can ask; a run needs no such right.
+    """
     for kind in subject.kinds:
         template = kind.job["spec"]["template"]
         pod = {"apiVersion": "v1", "kind": "Pod"} | template

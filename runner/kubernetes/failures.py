@@ -191,7 +191,11 @@ def find_interruption(pod: PodStatus) -> str:
 
 
 def judge_job(job: JobStatus, pod: PodStatus | None) -> Verdict | None:
-    """Return why a Job failed that does not speak against its cell: its node's fault, or `pod` ended from outside."""
+    """Return why a Job failed that does not speak against its cell: the repeat is to be measured again.
+
+    Its node was at fault, or its last pod was ended from outside in a way that its rules do not see. `pod`: the one
+    that decided; None: none is left.
+    """
     if job.end != "failed" or job.reason == DEADLINE:
         return None
     if pod is None:
@@ -322,7 +326,10 @@ def is_starting(pod: PodStatus) -> bool:
 
 
 def read_reasons(connection: Connection, namespace: str) -> dict[str, str]:
-    """Return what was last said of pods not started (only warnings) or not created, by pod uid and Job name."""
+    """Return what was said last of pods that do not start and could not be created: by the pod's uid, the Job's name.
+
+    Of a pod only if it was a warning. Empty if events may not be read.
+    """
     selector = ",".join(f"reason!={reason}" for reason in _OTHER_REASONS + _HARMLESS_REASONS)
     try:
         events = connection.list_items(make_path(namespace, "events"), fieldSelector=selector)

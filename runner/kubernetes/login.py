@@ -98,7 +98,11 @@ def _set_proxy(configuration: kubernetes.client.Configuration) -> None:
 
 
 def _read_authorization(client: kubernetes.client.ApiClient, context: str) -> dict[str, str]:
-    """Return the header that the client logs in with, without the line break that a `tokenFile` may end with."""
+    """Return the header that the client logs in with.
+
+    Without white space around its token: the client leaves the last line break of a `tokenFile`, at which http.client
+    would fail with the token in its message.
+    """
     headers: dict[str, str] = {}
     client.update_params_for_auth(headers, [], ["BearerToken"], "", "", None)
     for name, value in headers.items():

@@ -110,7 +110,11 @@ OWN_CONTAINER = r"bench|tenant-[0-9]+"
 
 
 def list_others(spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of the containers of a pod, sidecars among the init ones, beside those that measure."""
+    """Return the names of the containers of a pod that run beside those that measure.
+
+    Among the init containers these are the ones that Kubernetes restarts: its sidecars
+    (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/). Others have ended by then.
+    """
     beside = [found for found in spec.get("initContainers", ()) if found.get("restartPolicy") == "Always"]
     added = [found for found in spec.get("containers", ()) if not _is_own(found["name"])]
     return tuple(sorted(sys.intern(found["name"]) for found in (*beside, *added)))

@@ -57,12 +57,20 @@ class ResultRecorder:
     """Whether a record of the run was read."""
 
     def find_record(self, tracked: TrackedJob) -> Result | None:
-        """Return this round's readable record, or None; UserError where all are of another version of the tool."""
+        """Return the record of this retry round, or None if the store has none yet, or none that can be read.
+
+        Raise UserError where it has one of another version of this tool, and none of the run was read before: then the
+        images are of that version, and no record of the run will be readable.
+        """
         found = filter(None, map(self._try_to_read, self._list_keys(tracked)))
         return max(found, key=lambda result: result.finished_at, default=None)
 
     def record_finished(self, tracked: TrackedJob, job: JobStatus) -> Result | EndedFromOutside | None:
-        """Return a finished Job's record, written if there is none; the reason if that is not the cell's."""
+        """Return the record of a repeat whose Job has finished; write it if there is none.
+
+        It is not written if the reason is not the cell's: the repeat is to be measured again. None if the Job waited
+        for a node until its deadline: that says nothing of the cell, so the Job is deleted.
+        """
         found = self.find_record(tracked)
         if found is not None:
             return found
@@ -162,7 +170,11 @@ class ResultRecorder:
     def record_failure(
         self, tracked: TrackedJob, failure: Failure, job: JobStatus | None, pods: Sequence[PodStatus]
     ) -> Result:
-        """Write and return the record of a cell that died, or return what its attempt, the pod's id, has."""
+        """Write and return the record of a cell that died; if its attempt has a record already, return that one.
+
+        The attempt is the pod's id, so that two runners write the same one, and so does the cell: what it measured must
+        not be replaced by what a runner thinks of it.
+        """
         pod = choose_decisive_pod(pods)
         started_at = (pod and (pod.started_at or pod.created_at)) or (job and job.created_at) or read_time_of_day()
         finished_at = (pod and pod.ended_at) or (job and job.ended_at) or read_time_of_day()

@@ -294,7 +294,11 @@ class JobRenderer:
 def render_shape(
     values: Mapping[str, object], wish: NodeWish, *, profile: Profile, num_tenants: int = 1
 ) -> tuple[str, ...]:
-    """Return a Job's JSON, with overlay and tenants, cut at the slots: text and slots' names in turns; or UserError."""
+    """Return a Job's JSON cut where the values of the slots belong: text and names of slots in turns, text at its ends.
+
+    `wish`: of its node, only whether there is one. The profile's overlay is merged into the Job before its pod has a
+    container for each tenant. UserError if that cannot be.
+    """
     token = secrets.token_hex(8)
     stand_ins = {name: f"slot-{name.replace('_', '-')}-{token}" for name in SLOTS}
     (manifest,) = render_manifests("job.yaml.j2", **values, slot=stand_ins)

@@ -141,7 +141,11 @@ class ClusterRun(RunRequest, RunBounds):
                 console.print(f"estimated cost of the run so far: {session.spending.cost}")
 
     def _refuse_other_measurements(self, ongoing: OngoingRun) -> None:
-        """Raise UserError if unfinished Jobs of the run, of another plan or images, would measure something else."""
+        """Raise UserError if unfinished Jobs of the run would measure something else than this command.
+
+        They were made with other images, variables or cores, or for another plan. One LIST, from which the server
+        leaves out the Jobs that have the run's fingerprint.
+        """
         run, connection = ongoing.plan, ongoing.connection
         # `!=` takes Jobs without the label too:
         # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#equality-based-requirement
@@ -208,7 +212,10 @@ PHASES: Mapping[JobPhase, str] = {name: name for name in ("finished", "failed", 
 def inspect_run(
     connection: Connection, namespace: str, run_id: str, store_url: str, num_missing: int
 ) -> tuple[bool, list[str]]:
-    """Return whether a run with results in the store goes on now, and the lines to print of its Jobs."""
+    """Return whether the run whose results are in the store goes on now, and the lines to print of its Jobs.
+
+    `num_missing`: repeats without a record, in flight or not submitted. UserError if the API server refuses.
+    """
     query = {"labelSelector": select_run(run_id, store_url=store_url)}
     with connection.explain_refusals():
         jobs = connection.read_items(make_path(namespace, "jobs"), read_job_status, query)

@@ -316,7 +316,10 @@ class ClusterSession:
         self.run.dispatcher.record(end, partial(self._finish_or_requeue, tracked, tracked.job))
 
     def _end_held(self, tracked: TrackedJob, pod: PodStatus) -> None:
-        """End the Job of a pod that has measured, if another container keeps it from ending until its deadline."""
+        """End the Job of a pod whose measurement is over, if another container still keeps it from ending.
+
+        Kubernetes would wait for that container until the pod's deadline, and measure again in another pod.
+        """
         job, running = tracked.job, tracked.running_pod
         if tracked.state != "in-flight" or job is None or running is None or running.uid != pod.uid:
             return
@@ -428,7 +431,10 @@ class ClusterSession:
         return Failure(kind="infrastructure", message=message), 0.0
 
     def _handle_missing_job(self, tracked: TrackedJob) -> None:
-        """Find the record of a Job that is gone, which another runner may write, or create it again."""
+        """Search the store for the record of a Job that is gone, and create the Job again if there is none.
+
+        Who deleted it may have cancelled the run; another runner may have given it up and be writing the record.
+        """
         self.run.jobs.move(tracked, "recording")
         self._watcher.check()
         find, then = partial(self._recorder.find_record_or_pod, tracked), partial(self._handle_found, tracked)

@@ -280,7 +280,11 @@ class Installer:
         return done
 
     def await_store(self) -> dict[str, str]:
-        """Wait for the S3 server in a kind cluster; return the variables that lead a shell to it, or UserError."""
+        """Wait until the S3 server in a kind cluster serves; return the variables that lead this machine to it.
+
+        A shell takes them, so they are those alone that a set-up writes into the Secret. UserError if it does not serve
+        within STORE_SECONDS, or the Secret cannot be read.
+        """
         profile, deadline = self.template.profile, time.monotonic() + STORE_SECONDS
         path = f"/apis/apps/v1/namespaces/{profile.namespace}/deployments/{STORE_NAME}"
         with self._explain(f"Deployment {STORE_NAME}"):

@@ -150,7 +150,10 @@ class Submission:
 
     @property
     def is_budget_spent(self) -> bool:
-        """Whether only the cap keeps the rest from being measured: nothing, also no cheaper Job, is in a pause."""
+        """Whether only the cap on the cost keeps the rest from being measured: nothing is unfinished or in a pause.
+
+        A Job in a pause, of a pool whose cells cost less, may fit where the first that waits does not.
+        """
         if self.run.bounds.max_cost is None or self.run.jobs.count("submitting", "in-flight", "recording"):
             return False
         left = {tracked.pool: tracked for tracked in self.run.jobs if tracked.state == "to-submit"}

@@ -43,7 +43,11 @@ def explain_unsupported(cell: Cell, gpu: GpuKind | None) -> str | None:
 
 
 def find_gpu() -> GpuKind | None:
-    """Return the first GPUs of one kind that a framework would see in CUDA's order, or None without any."""
+    """Return the GPUs that a cell's framework would see and use; None if there is no driver or no such GPU.
+
+    A cell uses them in their order, and all GPUs of a cell have to be of one kind: those before the first of another
+    kind are counted. CUDA_VISIBLE_DEVICES is respected.
+    """
     with suppress(NvmlError), open_nvml():
         devices = find_visible_devices(MAX_GPUS)
         kinds = [(device.name, device.read_compute_capability() or "0.0") for device in devices]
@@ -102,7 +106,10 @@ def explain_unshared(cell: Cell) -> str | None:
 
 @contextmanager
 def share_device(cell: Cell, *, keep_open: Sequence[int] = ()) -> Iterator[list[dict[str, str]]]:
-    """Share a cell's device among tenants; yield each one's variables. ProcessNotStarted where that fails."""
+    """Share the device of a cell among its tenants in the body; yield the variables that each of them needs.
+
+    Raise ProcessNotStarted where the sharing cannot be set up. A process that it takes inherits `keep_open`.
+    """
     if cell.sharing == "mig":
         uuids = list_slice_uuids()
         if len(uuids) < cell.tenants:
@@ -118,7 +125,11 @@ def share_device(cell: Cell, *, keep_open: Sequence[int] = ()) -> Iterator[list[
 
 @contextmanager
 def run_mps(device: str | None, *, keep_open: Sequence[int] = ()) -> Iterator[dict[str, str]]:
-    """Run an MPS daemon for a GPU, or all; yield its clients' variables. ProcessNotStarted where it does not start."""
+    """Run an MPS daemon of its own for the GPU with the UUID `device`; yield the variables of its clients.
+
+    None: for all GPUs. The daemon inherits the descriptors `keep_open` and this process's environment. Raise
+    ProcessNotStarted where it does not start.
+    """
     # Below /tmp whatever TMPDIR says: the path of a socket has 107 characters at the most (unix(7)).
     folder = Path(tempfile.mkdtemp(prefix="benchmatrix-mps-", dir="/tmp"))
     client = {"CUDA_MPS_PIPE_DIRECTORY": str(folder), "CUDA_MPS_LOG_DIRECTORY": str(folder)}

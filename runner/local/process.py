@@ -145,7 +145,10 @@ def _follow(
 def start_group(
     command: Sequence[str], *, variables: Mapping[str, str] | None = None, keep_open: Sequence[int] = ()
 ) -> "subprocess.Popen[bytes]":
-    """Start a process as leader of its group, one pipe for all output; ProcessNotStarted if it cannot be executed."""
+    """Start a process as leader of its own group, with one pipe for all output; raise ProcessNotStarted on failure.
+
+    Where the machine gives no more files, memory or processes, the OSError is passed on.
+    """
     try:
         return subprocess.Popen(
             command,
@@ -209,7 +212,10 @@ def count_oom_kills() -> int:
 
 
 def read_tree_bytes(pid: int) -> int:
-    """Return the memory and swap of a process and its descendants, files' pages left out, shared ones twice."""
+    """Return the bytes of memory and swap of a process and its descendants, without pages of files (libraries).
+
+    A process that has ended counts 0. Memory that two of them share counts twice.
+    """
     try:
         lines = Path(f"/proc/{pid}/status").read_text(errors="replace").split("\n")
     except (FileNotFoundError, ProcessLookupError):
@@ -252,7 +258,10 @@ def hold_host_lock(run_id: str) -> Iterator[int]:
 
 
 def find_measured_run() -> str | None:
-    """Return the id of the run that measures here now, or None; the lock is not asked for, so nobody is refused."""
+    """Return the id of the run that measures on this machine now; None where none does.
+
+    The lock is looked at and not asked for: a runner that starts meanwhile would be refused.
+    """
     with suppress(OSError, UserError):
         run_id, mark = _parse_note(find_lock_path().read_bytes())
         return run_id if _is_runner_alive(mark) else None

@@ -81,7 +81,11 @@ class VirtualEnvironment:
 def prepare_virtual_environments(
     frameworks: Iterable[Framework], flavour: Flavour, report: Report, *, keep_open: Sequence[int] = ()
 ) -> dict[Framework, Path]:
-    """Return each framework's interpreter, with what was missing installed, as `report` is told; or UserError."""
+    """Return the interpreter of each framework's virtual environment; install what is missing or out of date.
+
+    `report` gets a line for each thing that takes long; the processes that install inherit the file descriptors
+    `keep_open`. Raise UserError if an installation fails.
+    """
     environments = locate_environments(frameworks, flavour)
     missing = [environment for environment in environments.values() if not environment.is_up_to_date()]
     if len(missing) > 1:
@@ -111,7 +115,10 @@ def locate_environments(frameworks: Iterable[Framework], flavour: Flavour) -> di
 
 @contextmanager
 def _lock_directory(directory: Path, report: Report) -> Iterator[int]:
-    """Hold a directory's lock, which installers inherit that may outlive their killed parent; yield its descriptor."""
+    """Wait for the lock on a directory and hold it; yields its file descriptor.
+
+    The processes that install inherit it: one that outlives its killed parent has to end before the next installation.
+    """
     directory.parent.mkdir(parents=True, exist_ok=True)
     with open(f"{directory}.lock", "w") as file:
         try:

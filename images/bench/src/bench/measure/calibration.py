@@ -44,7 +44,10 @@ def calibrate_cpu(num_threads: int) -> Calibration:
 
 
 def calibrate_gpu(cell: Cell, build: BuildWorkload, gpu_names: Sequence[str]) -> Calibration:
-    """Return the rate of a matrix product in the cell's precision and the bandwidth of the memory of its GPU."""
+    """Return the rate of a matrix product in the cell's precision and the bandwidth of the memory of its GPU.
+
+    `gpu_names`: as NVML gives them. Raises whatever the framework or CUDA raise, such as that there is no room.
+    """
     start = perf_counter()
     cache_bytes = find_gpu_peaks(gpu_names, cell.precision).cache_bytes
     copy_bytes = choose_gpu_copy_bytes(cache_bytes)

@@ -85,7 +85,11 @@ def run_sustained(workload: Workload, max_seconds: float) -> SustainedRun:
 
 
 def find_flat_stretch(windows: list[tuple[float, float]]) -> float | None:
-    """Return when the flat stretch at the end of `windows` (length, seconds per step) began, in seconds; or None."""
+    """Return when the flat stretch that ends now began, in seconds from the start; None where there is none.
+
+    `windows`: length and seconds per step of each. The stretch takes at least FLAT_SECONDS, and no two of its windows
+    differ by more than FLAT_TOLERANCE.
+    """
     ends = list(accumulate(seconds for seconds, _ in windows))
     starts = [0.0, *ends[:-1]]
     least = most = windows[-1][1]
@@ -120,7 +124,10 @@ RecordActivities = Callable[[Callable[[], None]], Sequence[DeviceActivity]]
 def profile_steps(
     workload: Workload, record: RecordActivities, num_steps: int, center_step_seconds: float, *, source: ProfilerName
 ) -> DeviceProfile:
-    """Return how long the GPUs were busy in `num_steps` profiled steps; RuntimeError where there was no kernel."""
+    """Run `num_steps` steps under the profiler, each to its end, and return how long the GPUs were busy.
+
+    `center_step_seconds`: of the timed window. Raise RuntimeError where the profiler saw no kernel.
+    """
     step_seconds: list[float] = []
 
     def run() -> None:
@@ -157,7 +164,10 @@ def summarize_activities(activities: Iterable[DeviceActivity]) -> tuple[GpuActiv
 
 
 def measure_union(intervals: Iterable[tuple[float, float]]) -> float:
-    """Return the length that intervals (start, end), sorted, cover together: streams run kernels at the same time."""
+    """Return the length that intervals (start, end) cover together, in their unit. They come in order of their starts.
+
+    Streams run kernels at the same time: their sum can be longer than the step.
+    """
     covered = 0.0
     latest = float("-inf")
     for start, end in intervals:

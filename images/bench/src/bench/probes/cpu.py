@@ -85,7 +85,10 @@ def _read_quota(cgroup: Path) -> float | None:
 
 
 def read_cpu_model(cpuinfo: Path = CPUINFO) -> str:
-    """Return the processor's name, on ARM its numbers or the board's model; `unknown` where there is none."""
+    """Return the processor's name as the kernel gives it, `unknown` where it gives none.
+
+    64-bit ARM kernels give numbers only (implementer and part of the core); boards add a line `Model` at the end.
+    """
     fields = parse_cpuinfo(cpuinfo.read_text())
     names = [fields[key] for key in ("model name", "Model") if fields.get(key)]
     if not names and "CPU part" in fields:
@@ -103,7 +106,10 @@ def parse_cpuinfo(text: str) -> dict[str, str]:
 
 
 def read_affinity(tasks: Path = OWN_TASKS) -> frozenset[int]:
-    """Return the CPUs that all threads of this process may use: OpenMP may have bound this one to one core."""
+    """Return the CPUs that the threads of this process may use, together.
+
+    Not those of the calling thread alone: OpenMP may have bound it to one core when it was loaded.
+    """
     allowed = set(os.sched_getaffinity(0))
     for task in tasks.glob("[0-9]*"):
         try:

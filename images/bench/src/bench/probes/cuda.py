@@ -43,7 +43,10 @@ class _Driver:
 
 
 def explain_failed_start() -> str | None:
-    """Return why CUDA does not start, asked in a child: it may crash, and keeps to what is visible then; or None."""
+    """Return why CUDA does not start, in one line, or None if it does.
+
+    Asked in a child process: once started, CUDA keeps to the devices that were visible then, and it may crash.
+    """
     child = subprocess.Popen([sys.executable, "-m", __name__], stdout=subprocess.PIPE, text=True)
     try:
         answer, _ = child.communicate(timeout=START_SECONDS)
@@ -84,7 +87,10 @@ def choose_gpu_copy_bytes(cache_bytes: int) -> int:
 
 
 def measure_gpu_copy(num_bytes: int) -> float:
-    """Return the bytes per second, read and written, of the fastest copy in the first GPU's memory; or CudaError."""
+    """Return the bytes per second, read and written, of the fastest copy of `num_bytes` in the first GPU's memory.
+
+    Raises CudaError where CUDA refuses: two arrays of this size may not fit beside what the framework keeps.
+    """
     driver, device, context, seconds = _Driver(), ctypes.c_int(), ctypes.c_void_p(), list[float]()
     source, target, size = ctypes.c_uint64(), ctypes.c_uint64(), ctypes.c_size_t(num_bytes)
     driver.call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(0))

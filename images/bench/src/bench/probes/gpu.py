@@ -48,7 +48,10 @@ def find_first_uuid() -> str | None:
 
 
 def restrict_to_cell(num_gpus: int) -> None:
-    """Set CUDA_VISIBLE_DEVICES to the cell's GPUs, if known: frameworks open contexts on all that they see."""
+    """Set CUDA_VISIBLE_DEVICES to the UUIDs of the cell's GPUs: frameworks open contexts on all that they see.
+
+    For this process and those that it starts. Nothing is changed where the cell has no GPU here, or NVML cannot say.
+    """
     try:
         with open_nvml():
             uuids = [device.uuid for device in find_visible_devices(num_gpus)]
@@ -121,7 +124,10 @@ class Reading(NamedTuple):
 
 
 class GpuProbe:
-    """The GPUs that a cell can use, and what is known of each: `uses`, which a probe that raises leaves as it was."""
+    """The GPUs that a cell can use, up to `num_gpus`, and what is known of each: `uses`, from before the cell uses it.
+
+    NVML is opened here and stays open. A probe that raises leaves `uses` as they were.
+    """
 
     def __init__(self, num_gpus: int, *, is_under_mps: bool = False) -> None:
         pynvml.nvmlInit()  # it takes tens of milliseconds: here and not beside the window
@@ -137,7 +143,10 @@ class GpuProbe:
         return device.read_baseline(processes)
 
     def watch_idle(self) -> Callable[[], None]:
-        """Watch the GPUs' power until what is returned is called; before the first context, which ends their idling."""
+        """Watch the power of the idle GPUs until what is returned is called.
+
+        It must be before the first framework's context is there: a context alone lifts a GPU out of its idle state.
+        """
         powers: list[list[float]] = [[] for _ in self._devices]
 
         def look() -> None:

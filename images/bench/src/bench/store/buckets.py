@@ -224,7 +224,10 @@ def _open_s3(url: str, retries: Any) -> S3Bucket:
 
 
 def _check_keys(credentials: Credentials) -> None:
-    """Raise ValueError, without its value, for a key that no header can carry: at a line break obstore panics."""
+    """Raise ValueError, which names the setting and not its value, for a key that no header can carry.
+
+    obstore panics at one, such as that of a Secret with a newline at its end.
+    """
     for name, setting in KEY_SETTINGS.items():
         value = getattr(credentials, name)
         if value and not re.fullmatch(r"[!-~]+", value):

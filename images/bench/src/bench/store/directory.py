@@ -119,7 +119,11 @@ class Directory:
                     folder.rmdir()
 
     def list_pages(self, folder: str) -> Iterator[list[StoredObject]]:
-        """Yield the files below `folder`, sorted by folder; links to directories, which may lead back, not followed."""
+        """Yield the files below `folder`, the names of each folder sorted.
+
+        Links to files are followed; links to directories are not, for they may lead back. What a killed writer left
+        has no key.
+        """
         files = self._list_files(folder)
         while page := list(islice(files, PAGE_SIZE)):
             yield page

@@ -59,12 +59,18 @@ class Store:
         return cls(url=url, backend=open_bucket(url), **hooks)
 
     def put(self, key: str, data: bytes, *, retry_seconds: float = PUT_RETRY_SECONDS) -> None:
-        """Write an object, whole or not at all, in place of one of the same key; for `retry_seconds` again if away."""
+        """Write an object, whole or not at all, in place of one of the same key.
+
+        `retry_seconds`: for how long it is tried again where the store is away; each try takes 10 s.
+        """
         check_key(key)
         self._insist(lambda: self.backend.write(key, data), retry_seconds)
 
     def put_new(self, key: str, data: bytes) -> bool:
-        """Write an object, but False where there is one; servers that ignore `If-None-Match: *` may miss a race."""
+        """Write an object if there is none of this key; return False where another is there.
+
+        Of two writers at the same moment one learns it, except on servers that ignore `If-None-Match: *`.
+        """
         check_key(key)
         if self._insist(lambda: self.backend.write_new(key, data), PUT_RETRY_SECONDS):
             return True
@@ -121,7 +127,10 @@ class Store:
             self._wait(lambda: self.backend.delete(chosen))
 
     def check_writable(self, key: str = "runs/x", *, retry_seconds: float = 0.0) -> None:
-        """Write something and delete it again, in a directory beside where `key` will lie; StoreError if that fails."""
+        """Write something and delete it again; raise StoreError with the reason where that fails.
+
+        `key`: of an object that is going to be written, where it lies in a directory: there it is tried.
+        """
         check_key(key)
         self._insist(lambda: self.backend.check(key), retry_seconds)
 

@@ -86,7 +86,11 @@ class TenantStepper:
             return end_cpu_watch()
 
     def select(self, window: CommonWindow, *, reached_steady: bool) -> tuple[Samples, float, float]:
-        """Return the steps in the window, their seconds and the first one's lateness; NoCommonWindowError if none."""
+        """Return the steps within the window, the seconds that they took, and how late the first one began.
+
+        The recorder gets these steps. Raise NoCommonWindowError where the window does not hold a whole step, or this
+        tenant was not there all the time.
+        """
         start, end = _get_times(window)
         inside = [step for step in self._steps if step[0] >= start and step[1] <= end]
         if not inside:

@@ -218,7 +218,10 @@ def find_others(use: CpuUse) -> tuple[float, int]:
 
 
 def count_missing_cores(use: CpuUse, needed: float) -> float:
-    """Return how many `needed` cores others left none for; while the quota stops a thread it needs none."""
+    """Return how many of the `needed` cores others left none for; 0 or less where there were enough, or not known.
+
+    A thread that the CPU quota stops needs no core meanwhile: others may fill it, and take nothing from the cell.
+    """
     others, num_cores = find_others(use)
     stopped = (use.throttled_seconds or 0.0) / use.window_seconds
     return needed - stopped + others - num_cores

@@ -51,7 +51,11 @@ def judge_tenant(inputs: ValidityInputs) -> Validity:
 
 
 def judge_tenants(inputs: ValidityInputs, reasons: Mapping[int, Sequence[Reason]], *, tenant_cores: float) -> Validity:
-    """Return the verdict on a repeat with tenants: on the device by tenant 0's `inputs`, and by all their `reasons`."""
+    """Return the verdict on a repeat with several tenants: on the device that they share, and on each of them.
+
+    `inputs`: of tenant 0. `reasons`: of each tenant, by its number. `tenant_cores`: cores that the other tenants kept
+    busy, who are no foreign neighbours.
+    """
     if inputs.cpu_use is not None:  # less what the tenants kept busy, at least 0: the two are timed apart
         others = {name: getattr(inputs.cpu_use, name) for name in ("other_cores", "affinity_other_cores")}
         left = {name: max(0.0, value - tenant_cores) for name, value in others.items() if value is not None}

@@ -57,7 +57,10 @@ class Alone:
     def measure(
         self, workload: Workload, phases: Phases, recorder: StepRecorder, watch: WatchWindow
     ) -> tuple[Phases, Samples, CpuUse | None]:
-        """Run first step, warm-up and window; UserError where the device is not shared as the cell asks for."""
+        """Run first step, warm-up and the window, as `bench.measure.harness.measure`.
+
+        Raise UserError where the device is not shared as the cell asks for; its context is there.
+        """
         if self.cell.sharing == "mps" and read_mps_state() is False:
             raise UserError("MPS is not in force: CUDA found no MPS daemon, and would run on without it")
         return measure(workload, self.cell, phases, recorder, watch)
@@ -202,7 +205,10 @@ class Attempt:
         self._environment = self._probes.run("environment", self._environment, read_environment, *given)
 
     def _make_result(self, status: Status, error: Failure | None = None, **fields: Any) -> Result:
-        """Return the record, of the repeat's cell unless it ended well; `fields`: those of only some attempts."""
+        """Return the record; `fields`: those of a Result that only some attempts have.
+
+        What did not end well is of the repeat's cell; a tenant's own measurement is made that of all by `conclude`.
+        """
         cell = self._cell if status == "ok" else self._order.cell
         parts: dict[str, Any] = {
             "run_id": self._order.run_id,

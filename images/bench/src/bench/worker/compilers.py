@@ -66,7 +66,10 @@ def explain_missing_compiler(cell: Cell) -> str | None:
 
 
 def read_compiler_version(cell: Cell) -> dict[str, str]:
-    """Return the first line of the cell's compiler on its version, by its key; empty if it needs none."""
+    """Return the first line that the cell's compiler prints of its version, by its key; empty if it needs none.
+
+    Its version changes the code of a CPU's kernels. A compiler that does not say its version is `unknown`.
+    """
     compiler = _find_compiler(cell)
     program = compiler and compiler.find_program()
     if compiler is None or program is None:

@@ -42,7 +42,10 @@ class Observer:
         """One line for each probe that failed."""
 
     def read_baseline(self, *, watches_idle: bool = True) -> None:
-        """Read the GPUs' state before the framework is imported, which takes memory, and their idle power if alone."""
+        """Read the state of the cell's GPUs, before the framework is imported: it takes memory as soon as it starts.
+
+        `watches_idle`: whether nobody else is going to use them during the import, so that their idle power shows.
+        """
         if self._cell.device == "gpu":
             gpus = self.run("GPU baseline", None, GpuProbe, self._cell.num_gpus, is_under_mps=self._is_under_mps)
             self._gpus = gpus if gpus and gpus.uses else None
@@ -99,7 +102,10 @@ class Observer:
         return self.run("memory of the tenants", nothing, self._gpus.read_memory) if self._gpus else nothing
 
     def run_passes(self, workload: Workload, framework: Framework, samples: Samples) -> dict[str, Any]:
-        """Run what comes after the window, the profiler last, which stays attached; return a Result's fields."""
+        """Run what comes after the timed window, while this process still holds the GPUs; return a Result's fields.
+
+        What is missing was not asked for, or failed. The profiler comes last: it stays attached to the driver.
+        """
         cell, step_seconds = self._cell, samples.center_step_seconds
         passes: dict[str, Any] = {}
         on_gpu = cell.device == "gpu"
@@ -128,7 +134,10 @@ class Observer:
         return self.run("roofline", None, make_roofline, cell, samples.center_step_seconds, peaks)
 
     def calibrate(self, framework: Framework, environment: Environment) -> None:
-        """Calibrate the machine after everything else, unless it has several GPUs or the cell is not to be observed."""
+        """Calibrate the machine, after everything else; not for several GPUs, of which each would be another machine's.
+
+        A cell whose `sampling_seconds` are 0 wants nothing to be observed beyond its window.
+        """
         cell = self._cell
         if cell.sampling_seconds <= 0 or cell.num_gpus > 1:
             return

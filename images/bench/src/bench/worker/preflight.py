@@ -22,7 +22,10 @@ class DeviceInUseError(UserError):
 
 
 def check_place(order: Order) -> None:
-    """Raise UserError for what every container lacks, NodeFaultError for this machine's, DeviceInUseError for a GPU."""
+    """Raise an error with everything that is missing for the cell: UserError if the container lacks it on every node.
+
+    NodeFaultError if only this machine does: its GPU, driver or disk fails. DeviceInUseError for a busy GPU.
+    """
     cell, errors, faults = order.cell, list[str](), list[str]()
     limit = read_memory_limit_bytes()
     if limit is not None and limit < MIN_MEMORY_BYTES:
