@@ -10,18 +10,25 @@ from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Columns, Row, group_rows, list_known, make_frame
 from collector.results.summary import average_energies
 from collector.tables.cells import NOTE, REPEATS, VERDICT, make_pipelined_columns, time_columns
-from collector.tables.table import CELL, Table, make_table, number_column
+from collector.tables.table import CELL, Column, Table, make_table, number_column
 from collector.units import (
     JOULE,
     MILLISECOND,
+    NOT_THERE,
     NUM_TIME_DIGITS,
+    PERCENT,
     TOKENS,
     TOKENS_PER_JOULE,
     choose_memory_unit,
+    format_number,
+    format_significant,
 )
 
 MILLION = 1e6
-IDENTITY = ("run_id", "cell_id", "environment_id", "gpu_name", "cpu_model", "num_threads", "batch_size", "input_size")
+IDENTITY = (
+    *("run_id", "cell_id", "environment_id", "gpu_name", "cpu_model", "num_threads"),
+    *("model", "phase", "framework", "mode", "precision", "batch_size", "input_size"),
+)
 TOKEN_COLUMNS: Columns = {
     **{f"tokens_per_s{end}": "float64" for end in ("", "_low", "_high")},
     **dict.fromkeys(("sequence_tokens_per_s", "pipelined_tokens_per_s", "time_to_first_token_seconds"), "float64"),
@@ -30,6 +37,9 @@ TOKEN_COLUMNS: Columns = {
     **dict.fromkeys(("kv_cache_bytes", "peak_memory_bytes"), "Int64"),
 }
 """What `tabulate_tokens` computes of a cell; docs/report.md says how. Ends of intervals are those of the step time."""
+ERRORS = ("logit_error", "equal_token_share")
+"""How far the precision is from float64, as any repeat of the cell says it: conditions do not change it."""
+FULL_PRECISIONS = ("fp32", "tf32")
 PAIRED = (*(name for name in CELL_COLUMNS if name not in ("phase", *PROTOCOL_FIELDS)), "hardware_id")
 """What is equal in a prefill and the decoding behind it."""
 REMARK = (
@@ -49,6 +59,8 @@ def tabulate_tokens(summary: pd.DataFrame, collection: Collection) -> pd.DataFra
     chosen = summary[summary["phase"].isin(TOKEN_PHASES) & (summary["num_ok"] > 0)]
     rows = list_known(average_energies(chosen, collection))
     halves = group_rows(rows, PAIRED)
+    errors = collection.results.groupby("cell_id")[list(ERRORS)].first()
+    chosen = chosen.assign(**{name: chosen["cell_id"].map(errors[name]) for name in ERRORS})
     figures = [_describe(row, halves[tuple(row[name] for name in PAIRED)]) for row in rows]
     return pd.concat([chosen, make_frame(figures, TOKEN_COLUMNS).set_axis(chosen.index)], axis="columns")
 
@@ -79,6 +91,13 @@ def _describe(row: Row, halves: list[Row]) -> Row:
     return found | {"peak_memory_bytes": row["peak_memory_allocated_bytes" if is_gpu else "peak_rss_bytes"]}
 
 
+def describe_error(error: float, share: float, precision: str) -> str:
+    """Return `0.0123, 97.7 % of tokens equal`; of a precision of 16 bits or fewer also that it is not known."""
+    if pd.isna(error):
+        return NOT_THERE if precision in FULL_PRECISIONS else "error not measured"
+    return f"{format_significant(error)}, {format_number(share, PERCENT)} % of tokens equal"
+
+
 def make_language_table(analysis: Analysis) -> Table:
     rows = tabulate_tokens(analysis.summary, analysis.collection)
     cache, peak = (choose_memory_unit(rows[name].dropna()) for name in ("kv_cache_bytes", "peak_memory_bytes"))
@@ -88,6 +107,7 @@ def make_language_table(analysis: Analysis) -> Table:
         number_column("", "tokens_per_s", TOKENS),
         number_column("each sequence", "sequence_tokens_per_s", TOKENS),
         *make_pipelined_columns(rows, "pipelined_tokens_per_s", TOKENS),
+        Column(title="error against float64", sources=(*ERRORS, "precision"), format=describe_error),
         number_column("time to first token", "time_to_first_token_seconds", MILLISECOND, is_optional=True),
         number_column("", "tokens_per_s_per_watt", TOKENS_PER_JOULE, is_optional=True),
         number_column("a million tokens", "joules_per_million_tokens", JOULE, is_optional=True),

@@ -7,6 +7,7 @@ import pytest
 
 from bench.errors import UserError
 from bench.schema import Cell, PipelinedWindow
+from bench.schema.measurement import PrecisionError
 from collector.analysis import analyze_run
 from collector.costs.document import CostDocument, list_tables
 from collector.costs.evaluation import CostQuestion, evaluate_costs, find_job
@@ -15,7 +16,7 @@ from collector.report.figures import find_front, show_tokens
 from collector.results.collection import Collection
 from collector.tables.comparisons import make_ranking_table
 from collector.tables.language import make_language_table
-from factories import make_cell, make_environment, make_gpu, make_gpu_use, make_memory
+from factories import make_cell, make_environment, make_gpu, make_gpu_use, make_memory, make_result, make_validity
 from measured_runs import Collect, make_repeats
 from price_tables import make_price, make_price_table
 
@@ -94,6 +95,16 @@ def test_the_table_of_language_models(run: Collection) -> None:
     # 6 J a step of 4 tokens; keys and values of 4 layers, 128 wide, in float32, of 4 x 256 tokens.
     assert (decode["tokens/s/W"], decode["a million tokens, J"]) == ("0.667", "1,500,000")
     assert (decode["KV cache, MiB"], decode["peak memory, GiB"]) == (f"{2 * 4 * 128 * 4 * 1024 / 2**20:.2f}", "1.00")
+
+
+def test_a_speed_in_few_bits_stands_beside_its_error_of_whichever_repeat_has_it(collect: Collect) -> None:
+    error = PrecisionError(relative_error=0.0123, equal_token_share=0.977, num_tokens=128)
+    cells = [make_decoder("decode", 4, precision=name) for name in ("fp32", "fp16", "bf16")]
+    first = make_result(cells[2], precision_error=error, validity=make_validity("contaminated"), **GPU)
+    others = [make_result(cell, repeat=number, **GPU) for number, cell in zip((1, 1, 2), cells, strict=True)]
+    table = make_language_table(analyze_run(collect(first, *others)))
+    texts = [row[table.headings.index("error against float64")] for row in table.format_rows()]
+    assert texts == ["–", "error not measured", "0.0123, 97.7 % of tokens equal"]
 
 
 def test_the_grid_counts_tokens(run: Collection, collect: Collect) -> None:
