@@ -6,8 +6,7 @@ import typer
 from rich.console import Console
 
 from bench.errors import UserError
-from bench.registry import FRAMEWORKS, MODELS, Mode
-from bench.schema import Precision
+from bench.registry import FRAMEWORKS, MODELS, Mode, Precision
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,

@@ -7,6 +7,7 @@ from typing import Literal
 Framework = Literal["pytorch", "tensorflow", "jax"]
 Device = Literal["cpu", "gpu"]
 Mode = Literal["eager", "graph", "unfused", "fused-norm", "compiled"]
+Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8-weights"]
 ModelDialect = Literal["torch", "keras"]
 
 

@@ -16,6 +16,7 @@ from bench.registry import Device as Device
 from bench.registry import Framework as Framework
 from bench.registry import Mode as Mode
 from bench.registry import Phase as Phase
+from bench.registry import Precision as Precision
 from bench.schema.cell import *
 from bench.schema.document import *
 from bench.schema.environment import *

@@ -6,7 +6,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from bench.registry import FRAMEWORKS, MAX_INPUT_SIZE, MODELS, Device, Framework, FrameworkSpec, Mode, ModelSpec, Phase
+from bench.registry import (
+    FRAMEWORKS,
+    MAX_INPUT_SIZE,
+    MODELS,
+    Device,
+    Framework,
+    FrameworkSpec,
+    Mode,
+    ModelSpec,
+    Phase,
+    Precision,
+)
 from bench.schema.document import (
     SCHEMA_VERSION,
     CheckedDocument,
@@ -21,7 +32,6 @@ from bench.schema.document import (
 )
 
 Sharing = Literal["time-slicing", "mps", "mig"]
-Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8-weights"]
 EIGHT_BITS: tuple[Precision, ...] = ("fp8", "int8-weights")
 
 WHOLE_DEVICE: Sharing = "time-slicing"
