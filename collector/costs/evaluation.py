@@ -202,9 +202,8 @@ def evaluate_costs(
             f"--dataset {question.job.data_set}: a data set has samples, and all cells of these runs are of language "
             "models, which are priced by a million tokens; leave it out"
         )
-    limit, kept, currency = question.max_step_seconds, cells, table.currency
-    if limit is not None:
-        kept = tuple(cell for cell in cells if cell.step_seconds.meets(limit))
+    limit, currency = question.max_step_seconds, table.currency
+    kept = tuple(cell for cell in cells if limit is None or cell.step_seconds.meets(limit))
     bounds: list[tuple[Rule, float | None, Iterable[CellCost]]] = [
         ("step-time", limit, cells),
         ("deadline", question.deadline_seconds, (cell for cell in kept if cell.seconds_of_job)),

@@ -159,6 +159,9 @@ ROOFLINE_CAPTION = (
 )
 
 
+TIMES = {"ms": "center_step_seconds", "low": "interval_low_seconds", "high": "interval_high_seconds"}
+
+
 def list_sound(pairs: pd.DataFrame) -> "pd.Series[bool]":
     return (pairs["num_sound_subject"] > 0) & (pairs["num_sound_reference"] > 0)
 
@@ -166,8 +169,7 @@ def list_sound(pairs: pd.DataFrame) -> "pd.Series[bool]":
 def show_latencies(analysis: Analysis) -> FigureGroup:
     """Return the time of a step along the batch, of the models that were planned with several batches."""
     summary = select_alone(analysis.summary)
-    times = {"ms": "center_step_seconds", "low": "interval_low_seconds", "high": "interval_high_seconds"}
-    rows = name_series(summary).assign(**{name: summary[column] / MILLISECOND.size for name, column in times.items()})
+    rows = name_series(summary).assign(**{name: summary[column] / MILLISECOND.size for name, column in TIMES.items()})
     several = rows.groupby(["panel", "series"])["batch_size"].transform("nunique") > 1
     make_y = partial(alt.Y, title="ms per step, log scale", scale=alt.Scale(type="log"), axis=alt.Axis(format="~g"))
     return show_panels(
@@ -185,12 +187,11 @@ def show_tokens(analysis: Analysis) -> FigureGroup:
     """Return tokens/s over the time per output token, of decoding that was measured at several batches."""
     measured = select_alone(analysis.measured)
     measured = measured[measured["phase"] == "decode"]
-    times = {"ms": "center_step_seconds", "low": "interval_low_seconds", "high": "interval_high_seconds"}
     named = name_series(measured)
     rows = named.assign(
         panel=[", ".join(parts) for parts in zip(named["panel"], named["precision"], strict=True)],
         tokens=measured["throughput_samples_per_s"],
-        **{name: measured[column] / MILLISECOND.size for name, column in times.items()},
+        **{name: measured[column] / MILLISECOND.size for name, column in TIMES.items()},
     )
     is_front = find_front(rows)
     rows = rows.assign(is_front=is_front, mark=is_front.map({True: ", on the Pareto front", False: ""}))

@@ -89,9 +89,7 @@ def make_inference_table(analysis: Analysis) -> Table:
     return _make_phase_table(analysis, "infer", "Inference: latency of one batch", *percentiles)
 
 
-def make_pipelined_columns(
-    rows: pd.DataFrame, name: str = "pipelined_samples_per_s", rate: Unit = THROUGHPUT
-) -> list[Column]:
+def make_pipelined_columns(rows: pd.DataFrame, name: str, rate: Unit) -> list[Column]:
     """Return the columns of steps that ran back to back; none where they took what synchronised ones did."""
     differences = (rows["pipelined_step_seconds"] / rows["center_step_seconds"] - 1).abs()
     if not (differences > MIN_PIPELINED_DIFFERENCE).any():
@@ -121,7 +119,7 @@ def time_columns(title: str, *, num_digits: int = NUM_DIGITS) -> list[Column]:
 
 def _make_phase_table(analysis: Analysis, phase: Phase, caption: str, *percentiles: Column) -> Table:
     rows: pd.DataFrame = analysis.summary[analysis.summary["phase"] == phase]
-    pipelined = make_pipelined_columns(rows)
+    pipelined = make_pipelined_columns(rows, "pipelined_samples_per_s", THROUGHPUT)
     columns = [
         CELL,
         *time_columns("step time", num_digits=NUM_TIME_DIGITS),

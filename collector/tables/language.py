@@ -24,22 +24,21 @@ from collector.units import (
     format_significant,
 )
 
-MILLION = 1e6
 IDENTITY = (
     *("run_id", "cell_id", "environment_id", "gpu_name", "cpu_model", "num_threads"),
     *("model", "phase", "framework", "mode", "precision", "batch_size", "input_size"),
 )
+ENDS = ("", "_low", "_high")
+RATES, TIMES = ([name + end for end in ENDS] for name in ("tokens_per_s", "time_per_output_token_seconds"))
 TOKEN_COLUMNS: Columns = {
-    **{f"tokens_per_s{end}": "float64" for end in ("", "_low", "_high")},
-    **dict.fromkeys(("sequence_tokens_per_s", "pipelined_tokens_per_s", "time_to_first_token_seconds"), "float64"),
-    **{f"time_per_output_token_seconds{end}": "float64" for end in ("", "_low", "_high")},
+    **dict.fromkeys((*RATES, "sequence_tokens_per_s", "pipelined_tokens_per_s"), "float64"),
+    **dict.fromkeys(("time_to_first_token_seconds", *TIMES), "float64"),
     **dict.fromkeys(("tokens_per_s_per_watt", "joules_per_million_tokens"), "float64"),
     **dict.fromkeys(("kv_cache_bytes", "peak_memory_bytes"), "Int64"),
 }
 """What `tabulate_tokens` computes of a cell; docs/report.md says how. Ends of intervals are those of the step time."""
 ERRORS = ("logit_error", "equal_token_share")
 """How far the precision is from float64, as any repeat of the cell says it: conditions do not change it."""
-FULL_PRECISIONS = ("fp32", "tf32")
 PAIRED = (*(name for name in CELL_COLUMNS if name not in ("phase", *PROTOCOL_FIELDS)), "hardware_id")
 """What is equal in a prefill and the decoding behind it."""
 REMARK = (
@@ -66,35 +65,33 @@ def tabulate_tokens(summary: pd.DataFrame, collection: Collection) -> pd.DataFra
 
 
 def _describe(row: Row, halves: list[Row]) -> Row:
-    """Return TOKEN_COLUMNS; `halves`: of prefill and decoding the rows that differ in nothing else."""
-    is_gpu, tokens, seconds = row["device"] == "gpu", count_tokens(row), row["center_step_seconds"]
-    ends = row["interval_low_seconds"], row["interval_high_seconds"]
-    low, high = (None if end is None else row["batch_size"] * tokens / end for end in reversed(ends))
-    found: Row = {
-        "tokens_per_s": row["batch_size"] * tokens / seconds,
-        "tokens_per_s_low": low,
-        "tokens_per_s_high": high,
-    }
-    found |= {"sequence_tokens_per_s": tokens / seconds}
+    """Return TOKEN_COLUMNS; `halves`: of prefill and decoding the rows that differ in nothing else.
+
+    Times to first token and per output token are as MLPerf Inference has them, without waiting for a server. The cache
+    holds a key and a value of each layer and position, of as many heads as keys have (arXiv 2305.13245).
+    """
+    is_gpu, tokens, batch_size = row["device"] == "gpu", count_tokens(row), row["batch_size"]
+    seconds, *ends = (row[name] for name in ("center_step_seconds", "interval_low_seconds", "interval_high_seconds"))
+    rates = [time and batch_size * tokens / time for time in (seconds, *reversed(ends))]
+    found: Row = dict(zip(RATES, rates, strict=True)) | {"sequence_tokens_per_s": tokens / seconds}
     if (rate := row["pipelined_samples_per_s"]) is not None:
         found["pipelined_tokens_per_s"] = rate * tokens
     if row["phase"] == "decode":
-        names = (f"time_per_output_token_seconds{end}" for end in ("", "_low", "_high"))
-        found |= zip(names, (seconds, *ends), strict=True)
+        found |= zip(TIMES, (seconds, *ends), strict=True)
     if sorted(one["phase"] for one in halves) == sorted(TOKEN_PHASES):
         found["time_to_first_token_seconds"] = sum(one["center_step_seconds"] for one in halves)
     if joules := row["gpu_energy_per_sample_joules" if is_gpu else "cpu_energy_per_sample_joules"]:
-        found |= {"tokens_per_s_per_watt": tokens / joules, "joules_per_million_tokens": MILLION * joules / tokens}
+        found |= {"tokens_per_s_per_watt": tokens / joules, "joules_per_million_tokens": 1e6 * joules / tokens}
     if shape := DECODERS.get(row["model"]):
-        cached = row["batch_size"] * row["input_size"]
-        found["kv_cache_bytes"] = 2 * shape.num_layers * shape.kv_width * ELEMENT_BYTES[row["precision"]] * cached
+        of_token = 2 * shape.num_layers * shape.kv_width * ELEMENT_BYTES[row["precision"]]
+        found["kv_cache_bytes"] = of_token * batch_size * row["input_size"]
     return found | {"peak_memory_bytes": row["peak_memory_allocated_bytes" if is_gpu else "peak_rss_bytes"]}
 
 
 def describe_error(error: float, share: float, precision: str) -> str:
     """Return `0.0123, 97.7 % of tokens equal`; of a precision of 16 bits or fewer also that it is not known."""
     if pd.isna(error):
-        return NOT_THERE if precision in FULL_PRECISIONS else "error not measured"
+        return NOT_THERE if precision in ("fp32", "tf32") else "error not measured"
     return f"{format_significant(error)}, {format_number(share, PERCENT)} % of tokens equal"
 
 

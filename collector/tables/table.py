@@ -164,20 +164,16 @@ def interval_column(
 
 def ratio_column(title: str, name: str) -> Column:
     """Return the column of a ratio, written as everywhere."""
-    return Column(title=title, sources=(name,), format=_format_ratio, align="right")
+    return Column(title=title, sources=(name,), format=_if_known(format_ratio), align="right")
 
 
 def ratio_interval_column(title: str, name: str) -> Column:
     """Return the column of the interval `name_low` to `name_high` of ratios."""
-    return Column(title=title, sources=(f"{name}_low", f"{name}_high"), format=_format_ends, align="right")
+    return Column(title=title, sources=(f"{name}_low", f"{name}_high"), format=_if_known(format_ratios), align="right")
 
 
-def _format_ratio(ratio: float) -> str:
-    return NOT_THERE if pd.isna(ratio) else format_ratio(ratio)
-
-
-def _format_ends(low: float, high: float) -> str:
-    return NOT_THERE if pd.isna(low) or pd.isna(high) else format_ratios(low, high)
+def _if_known(form: Callable[..., str]) -> Callable[..., str]:
+    return lambda *values: NOT_THERE if any(map(pd.isna, values)) else form(*values)
 
 
 def _format_text(value: object) -> str:

@@ -82,43 +82,24 @@ POWER_CAP = {"sample_reasons": (), "throttle_reasons": {"power cap": 0.5}}
 RATES = {"samples/s": "640.0", "pipelined, samples/s": "800.0"}
 PIPELINED = {"step time, ms": "100.0", "pipelined step, ms": "80.00"} | RATES
 SETTLING, FLAT = (0.1, 0.11, *(0.12,) * 7), {"last / first": "1.20", "flat after": "10.0 s, of 45.0 s"}
+BUSY = {"step time, ms": "100", "kernel time, ms": "20.0", "busy, %": "20.0", "note": "launch-bound"}
+COUNTED = {"kernels per step": "100", "copies per step": "2.00", "step under the profiler, ms": "125"}
+PERCENTILES = {"step time, ms": ANY, "p95, ms": ANY, "p99, ms": ANY}
+NEVER = {"step at last, ms": "200", "flat after": "not within 10.0 s"}
 SETTLED = {"step at first, ms": "100", "step at last, ms": "120"} | FLAT
 CASES: Sequence[tuple[str, MakeTable, Callable[[], list[Result]], Mapping[str, str | None]]] = [
     ("training", make_training_table, lambda: [make_result()], {"step time, ms": ANY, "p95, ms": None}),
-    (
-        "inference has percentiles",
-        make_inference_table,
-        lambda: [make_result(make_cell(phase="infer"))],
-        {"step time, ms": ANY, "p95, ms": ANY, "p99, ms": ANY},
-    ),
+    ("inference has percentiles", make_inference_table, lambda: [make_result(make_cell(phase="infer"))], PERCENTILES),
     ("pipelined steps that are faster", make_training_table, lambda: pipeline(8.0), PIPELINED),
     ("those that are not", make_training_table, lambda: pipeline(9.81), {"pipelined step, ms": None}),
     ("time spent waiting for data", make_training_table, wait_for_data, {"waiting for data, %": "5.00"}),
-    (
-        "kernel time beside its step",
-        make_kernel_time_table,
-        lambda: profile(0.2),
-        {
-            "step time, ms": "100",
-            "kernel time, ms": "20.0",
-            "busy, %": "20.0",
-            "kernels per step": "100",
-            "copies per step": "2.00",
-            "step under the profiler, ms": "125",
-            "note": "launch-bound",
-        },
-    ),
+    ("kernel time beside its step", make_kernel_time_table, lambda: profile(0.2), BUSY | COUNTED),
     ("below half it waits", make_kernel_time_table, lambda: profile(0.49), {"note": "launch-bound"}),
     ("at half it does not", make_kernel_time_table, lambda: profile(0.5), {"note": None}),
     ("profiled at lower clocks", make_kernel_time_table, lambda: profile(1.02), {"note": None}),
     ("waits for data", make_kernel_time_table, lambda: profile(0.2, "/data"), {"note": "waits for launches or data"}),
     ("speed that settled", make_sustained_table, lambda: sustain(*SETTLING, flat_after_seconds=10.0), SETTLED),
-    (
-        "speed that did not",
-        make_sustained_table,
-        lambda: sustain(0.1, 0.2, flat_after_seconds=None),
-        {"step at last, ms": "200", "flat after": "not within 10.0 s"},
-    ),
+    ("speed that did not", make_sustained_table, lambda: sustain(0.1, 0.2, flat_after_seconds=None), NEVER),
     ("a cgroup's peak that all cells share", make_memory_table, lambda: remember(9, 9), {"cgroup, peak, GiB": None}),
     ("peaks that differ", make_memory_table, lambda: remember(8, 9), {"cgroup, peak, GiB": "8.00"}),
     ("the peak of the only cell", make_memory_table, lambda: remember(9), {"cgroup, peak, GiB": "9.00"}),
