@@ -272,7 +272,7 @@ def _name_device(row: Row, part: Literal["device", "hardware"]) -> str:
 
 
 def _list_costs(rows: pd.DataFrame, costs: CostDocument) -> list[float]:
-    """Return what 1,000 samples of each row, or a million tokens, cost on its cheapest machine; NaN without one."""
+    """Return what 1,000 samples of each row, or a million tokens, cost on its cheapest machine; NaN if unknown."""
     cheapest = {(one.cell_id, one.label): one.offers[0].amount_cost.value for one in costs.cells if one.offers}
     return [cheapest.get(key, math.nan) for key in zip(rows["cell_id"], rows["label"], strict=True)]
 

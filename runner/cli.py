@@ -229,7 +229,7 @@ def make_command() -> Any:
 
 
 def _arrange_help(command: Any) -> None:
-    """Put all but a command's first options into a panel of their own; remove the type of flags, which take none."""
+    """Put all but the first options of a command into a panel of their own, and remove the type of flags."""
     for param in command.params if command.name == "run" else ():
         if param.name in OF_CLUSTERS:
             param.rich_help_panel = "On a cluster"
@@ -238,7 +238,7 @@ def _arrange_help(command: Any) -> None:
         param.rich_help_panel = MORE
     for param in command.params:
         if getattr(param, "is_flag", False) and param.metavar is None:
-            param.metavar = ""
+            param.metavar = ""  # `--json <bool>` would look as if it took a value
     for below in getattr(command, "commands", {}).values():
         _arrange_help(below)
 

@@ -83,7 +83,10 @@ def list_images() -> Iterator[ImageSpec]:
 
 
 def choose_images(names: Sequence[str] | None) -> list[ImageSpec]:
-    """Return the images named, with or without flavour; without names, all but those for CUDA."""
+    """Return the images named, with or without flavour; without names, all but those for CUDA.
+
+    Raise UserError if a name is unknown.
+    """
     if not names:
         return [image for image in list_images() if image.flavour != "cuda"]
     chosen = []

@@ -399,7 +399,10 @@ class Repeat:
 def plan_run(
     matrix: Matrix, explain: Callable[[Cell], str | None], *, run_id: str | None, cluster: Cluster | None = None
 ) -> Run:
-    """Return a new run of the cells that `explain` has no reason against; without a `cluster`, one on this machine."""
+    """Return a new run: the cells that can run, and the others with the reason that `explain` gives.
+
+    `cluster`: None for a run on this machine. Raise UserError if no cell can run, or if the clock is far off.
+    """
     reasons = [explain(planned.cell) for planned in matrix.cells]
     if None not in reasons:
         all_reasons = "; ".join(dict.fromkeys(filter(None, reasons)))
@@ -451,7 +454,10 @@ def order_repeats(cells: Iterable[PlannedCell], seed: int | None) -> list[Repeat
 
 
 def _draw_place(repeat: Repeat, seed: int) -> bytes:
-    """Return a repeat's place in its round, to sort by: a hash, the same in every version of Python."""
+    """Return the place of a repeat in its round, as bytes to sort by.
+
+    As a hash it is the same in every version of Python, and some cells keep the order that they have among all.
+    """
     cell_id, number = repeat.key
     return hashlib.sha256(f"{seed} {number} {cell_id}".encode()).digest()
 
@@ -503,7 +509,10 @@ class GpuKind:
 
 
 def explain_incapable(cell: Cell, gpu: GpuKind | None) -> str | None:
-    """Return why a machine with these GPUs (None: without any) cannot run `cell`, its memory aside, in one line."""
+    """Return in one line why a machine with these GPUs (None: without any) cannot run `cell`; None if it can.
+
+    Whether the cell fits into memory is not checked.
+    """
     if cell.device == "cpu":
         return NO_CPU_PRECISION.get(cell.precision)
     if gpu is None:

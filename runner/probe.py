@@ -253,7 +253,7 @@ def _try_batch(executor: LocalExecutor, cell: Cell, batch_size: int, seconds_lef
 
 
 def make_cell(model: str, framework: str, **options: Any) -> Cell:
-    """Return the cell of the first trial, with defaults for options that are None; UserError if one is wrong."""
+    """Return the cell of the first trial, with defaults for options that are None. Raise UserError if one is wrong."""
     if model not in MODELS:
         raise UserError(f"MODEL {model}: unknown; {suggest_word(model, list(MODELS))}")
     spec = MODELS[model]

@@ -109,8 +109,8 @@ def find_end_code(interrupt: KeyboardInterrupt) -> int:
 
 @contextmanager
 def delay_interrupts() -> Iterator[None]:
-    """Delay Ctrl-C and the like, in the main thread, to the end of the block, so that no process is forgotten."""
-    if threading.current_thread() is not threading.main_thread():
+    """Delay Ctrl-C and similar signals to the end of the block, so that no process is started and then forgotten."""
+    if threading.current_thread() is not threading.main_thread():  # Python handles signals in no other
         yield
         return
     waiting: list[int] = []

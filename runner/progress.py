@@ -142,7 +142,7 @@ DETAIL = re.compile(r": |, (?:more|less) than ")
 
 
 def describe_end(result: Result, repeat: Repeat, *extras: str) -> Text:
-    """Return a line on a repeat with its record: status, name, `extras`, step time, verdict and reason."""
+    """Return the line on a repeat that has its record: status, name, `extras`, step time, verdict and reason."""
     line = Text.assemble((f"{result.status:<8}", STATUS_STYLES.get(result.status, "red")), describe_repeat(repeat))
     for extra in extras:
         line.append(f"  {extra}")
@@ -206,6 +206,7 @@ class Progress(ABC):
         return ""
 
     def find_cost(self) -> "Cost | None":
+        """Return what the run has cost so far, about; None if prices are not known."""
         return None
 
     def warn(self, message: str) -> None:

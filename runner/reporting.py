@@ -68,7 +68,10 @@ def choose_report_path(output: Path | None, run: Run) -> Path:
 
 
 def load_history(store: Store, collection: "Collection") -> "ChangeHistory":
-    """Return what `watch` recorded over the nights of the run's matrix; name on stderr what does not count."""
+    """Return what `watch` recorded over the nights of the run's matrix. Raise StoreError if it cannot be read.
+
+    Documents that do not count are named on stderr: nobody can read such a change, but it was suspected.
+    """
     from collector.changes import read_history
 
     history = read_history(store, collection.run.matrix)
@@ -101,7 +104,10 @@ def analyze_stored(store: Store, collection: "Collection", prices: "PriceTable")
 def finish_run(
     store: Store, run: Run, console: Console, *, output: Path | None, with_report: bool, is_published: bool
 ) -> RunEnd:
-    """Collect and report a run, into the folder `output` or the default; print its table and return how it ended."""
+    """Collect and report a run, print its table and return how it ended.
+
+    `output`: the folder for the report; None for the default. `is_published`: put the report into the store as well.
+    """
     from collector.export import write_collection
     from collector.report.page import write_page
     from collector.report.tables import print_summary
@@ -129,7 +135,7 @@ def finish_run(
 
 
 def say_how_to_retry(end: RunEnd, console: Console, command: str | None) -> None:
-    """Print how many repeats were contaminated, and the command, if it is of use, that measures them again."""
+    """Print how many repeats were contaminated and, unless it is None, the command that measures them again."""
     if end.num_contaminated:
         how = "" if command is None else f". Measure them again when nobody else uses the machine:\n  {command}"
         line = f"{end.num_contaminated} of {end.num_repeats} repeats were contaminated by others, and do not count{how}"

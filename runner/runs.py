@@ -130,7 +130,7 @@ class Records:
 
 
 def _classify(data: bytes, key: str) -> tuple[Condition, float]:
-    """Return a record's condition (damaged: unreadable, or not its key's), and its attempt's seconds."""
+    """Return a record's condition (damaged: unreadable, or another than its key says) and how long its attempt took."""
     try:
         result = read_result(data)
     except InvalidDocumentError:
@@ -329,7 +329,10 @@ def select_missing(run: Run, snapshot: RecordSnapshot, retries: Retries = NO_RET
 
 
 def begin_run(store: Store, run: Run, snapshot: RecordSnapshot, missing: Sequence[Repeat], console: Console) -> None:
-    """Store a new plan, unless another runner did so just now, and say what is planned and what is there."""
+    """Store the plan of a run that is new, and say what is planned, what is there and what of it is damaged.
+
+    Raise TransientError if another runner has just stored a plan of this name.
+    """
     if is_stored(store, run.run_id):
         console.print(f"run {run.run_id} is resumed (--new starts another)")
     elif store.put_new(run_key(run.run_id), run.to_json()):

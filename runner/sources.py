@@ -19,6 +19,7 @@ def locate_sources() -> Path:
 
 
 def find_source(path: str) -> Path:
+    """Return a file or folder of the repository, such as `manifests`."""
     return locate_sources() / path
 
 
@@ -51,6 +52,7 @@ def has_checkout() -> bool:
 
 
 def is_image() -> bool:
+    """Return whether the tool runs in its container image."""
     return REVISION_VARIABLE in os.environ
 
 

@@ -25,7 +25,7 @@ MAX_NAMED = 10
 
 
 def open_existing_store(url: str, option: str = "--store") -> Store:
-    """Open a store, named by `option`, to read from; UserError if it is a directory that does not exist."""
+    """Open a store, named by `option`, to read from. Raise UserError for a directory that does not exist."""
     if url.startswith("file://"):
         place = find_directory(url)
         try:

@@ -21,7 +21,7 @@ Rule = Literal["deadline", "budget", "step-time"]
 
 
 class Figure(Document):
-    """An amount with its 95 % interval; None where one repeat leaves it unknown."""
+    """An amount with its 95 % interval, whose ends are None where one repeat leaves them unknown."""
 
     value: float
     low: float | None = None
@@ -33,9 +33,9 @@ class Figure(Document):
         return Figure(value=self.value * factor, low=low, high=high)
 
     def meets(self, limit: float) -> bool | None:
-        """Return whether the upper end of the interval is within a limit; None where it is not known.
+        """Return whether the upper end of the interval is within a limit; None if that is not known.
 
-        Without an interval it is not, but for an amount that is beyond the limit itself: its upper end is so too.
+        Without an interval it is known only of an amount that is beyond the limit itself: its upper end is too.
         """
         if self.high is None:
             return False if self.value > limit else None
@@ -43,13 +43,13 @@ class Figure(Document):
 
 
 class Energy(Document):
-    """The energy of a cell, and what it is of."""
+    """The energy of a cell, and which parts of the machine it covers."""
 
     joules_per_1000_samples: Figure
     joules_per_million_tokens: Figure | None = None
-    """Of a language model."""
+    """None but for a language model."""
     covers: tuple[str, ...]
-    """The parts that it is the energy of: `GPU`, `CPU sockets`, `vCPUs`. Memory, disks and fans are in none."""
+    """The parts whose energy it is: `GPU`, `CPU sockets`, `vCPUs`. Memory, disks and fans are never in it."""
     is_estimate: bool
     method: str
     """What measured it, or the formula of the estimate with its source."""
@@ -61,13 +61,13 @@ class OfferCost(Document):
     row: PriceRow
     """The machine."""
     price_per_hour: float
-    """Of the GPUs that the cell uses: their share of the machine's price, or all of it where whole machines count."""
+    """What the cell's GPUs cost: their share of the machine's price, or all of it where whole machines count."""
     cost_per_1000_samples: Figure
     cost_of_job: Figure | None
     co2_grams_per_1000_samples: Figure | None
     co2_grams_of_job: Figure | None
     cost_per_million_tokens: Figure | None = None
-    """Of a language model; `CellCost.tokens` says which tokens."""
+    """None but for a language model; `CellCost.tokens` says which tokens."""
     co2_grams_per_million_tokens: Figure | None = None
 
     @property
@@ -76,41 +76,41 @@ class OfferCost(Document):
 
     @property
     def amount_cost(self) -> Figure:
-        """What a million tokens cost, or 1,000 samples of what has no tokens."""
+        """What a million tokens cost, or 1,000 samples of a cell that has no tokens."""
         return self.cost_per_million_tokens or self.cost_per_1000_samples
 
 
 class CellCost(Document):
     """What one cell takes for 1,000 samples, and on which machines it was priced.
 
-    A sample of a language model is a sequence of a step: in prefill a prompt, in decoding one token.
+    Each sequence in a step of a language model is a sample: in prefill a prompt, in decoding one token.
     """
 
     run_id: str
     cell_id: str
     label: str
     work: str
-    """What is computed, whatever computes it: cells of the same work are chosen from."""
+    """What is computed, whatever computes it. A choice is made among cells of the same work."""
     device: str
     hardware: str
     """The name of the GPU, or the model of the CPU."""
     num_gpus: int
-    """0 of a CPU cell."""
+    """0 for a CPU cell."""
     num_threads: int | None
-    """Threads that it was measured with; None where that is not known."""
+    """Threads that it was measured with; None if unknown."""
     step_seconds: Figure
     """The step time; in decoding that is the time per output token."""
     tokens: Literal["in", "out"] | None = None
     """Which tokens a language model is priced by: those of prompts (prefill), or those that come out (decode)."""
     seconds_per_1000_samples: Figure
     seconds_of_job: Figure | None
-    """None of language models too: a data set has samples, no tokens."""
+    """None for language models too: a data set has samples, not tokens."""
     energy: Energy | None
     joules_of_job: Figure | None
     offers: tuple[OfferCost, ...]
     """The cheapest first."""
     reason: str
-    """Why it has no offer; empty where it has."""
+    """Why it has no offer; empty if it has one."""
 
     @property
     def amount(self) -> str:
@@ -118,12 +118,12 @@ class CellCost(Document):
 
 
 class Job(Document):
-    """What the costs of a job are of: so many epochs of a data set."""
+    """The job whose costs are asked for: a number of epochs of a data set."""
 
     data_set: str
     title: str
     num_samples: int
-    """Of an epoch."""
+    """Samples of one epoch."""
     epochs: float
     source: str
 
@@ -135,9 +135,9 @@ class Choice(Document):
     rule: Rule
     sentence: str
     cell_id: str | None
-    """None: no cell and machine is known to meet it."""
+    """None if no cell and machine is known to meet the rule."""
     not_known: tuple[str, ...] = ()
-    """Cells that would be the better choice, or the only one: they meet it, but by an amount that has no interval."""
+    """Cells that would be the better choice, or the only one: their amount meets the rule, but has no interval."""
     place: str | None
     seconds_of_job: Figure | None = None
     cost_of_job: Figure | None = None
@@ -173,13 +173,13 @@ class CostDocument(Document):
 
 
 def describe_place(cell: CellCost, offer: OfferCost) -> str:
-    """Return the machine, with the part of it that the price is of where that is not the whole."""
+    """Return the machine, and before it the part that the price is of, if it is a part (`1/8 of`)."""
     is_whole = offer.price_per_hour == offer.row.price_per_hour
     return offer.place if is_whole else f"{cell.num_gpus}/{offer.row.gpus_per_machine} of {offer.place}"
 
 
 class Option(NamedTuple):
-    """A cell on a machine, with what a rule looks at: of the whole job, or of a step and an amount of samples."""
+    """A cell on a machine, with the time and cost that a rule looks at: of the job, or of a step and an amount."""
 
     cell: CellCost
     offer: OfferCost
@@ -199,7 +199,7 @@ def choose(work: str, cells: Sequence[CellCost], rule: Rule, bound: float, curre
     """Return the cheapest cell and machine for a deadline (seconds), or the fastest for a budget, of the whole job.
 
     `step-time`: the cheapest whose steps take no longer than the bound (seconds). The upper end of the interval has to
-    meet the bound. Options of which that is not known are named, not chosen.
+    meet the bound. Options of which that is unknown are named and not chosen.
     """
 
     best, other = "cheapest", "fastest"
@@ -291,7 +291,7 @@ def _name_difference(work: str, cpu: CellCost, gpu: CellCost) -> str:
 
 
 def divide_figures(numerator: Figure, denominator: Figure) -> Figure:
-    """Return the ratio of two independent amounts with an interval, where both have one.
+    """Return the ratio of two independent amounts, with an interval if both have one.
 
     The half widths of their intervals add in quadrature on the log scale (MOVER: G. Y. Zou and A. Donner, Statistics in
     Medicine 27, 2008, 1693-1702).
@@ -425,7 +425,7 @@ def _figure_columns(title: str, name: str, unit: Unit) -> list[Column]:
 
 
 def list_texts(document: CostDocument) -> dict[str, list[str]]:
-    """Return by its title what stands below the tables: answers, why cells have no price, what the costs rest on."""
+    """Return what stands below the tables by its title: answers, cells without a price, what the costs rest on."""
     reasons = Counter(cell.reason for cell in document.cells if cell.reason)
     used = {
         (offer.place, f"{offer.row.price_per_hour:g}", str(offer.row.date), offer.row.source)

@@ -70,7 +70,7 @@ DATA_SETS = {
 
 
 def find_job(text: str, epochs: float = 1.0) -> Job:
-    """Return so many epochs of the data set of this name, or of so many samples; UserError where it is neither."""
+    """Return the job of training on a data set, given by its name or its number of samples, else raise UserError."""
     digits = re.sub("[_,]", "", text) if SAMPLES.fullmatch(text) else ""
     if text in DATA_SETS:
         title, number, source = DATA_SETS[text]
@@ -103,7 +103,7 @@ def name_hardware(row: Row) -> str:
 def find_energy(row: Row, repeats: Sequence[Row], table: PriceTable, seconds_per_1000: Figure) -> Energy | None:
     """Return the energy of 1,000 samples of a cell; None where it was not measured and no power is known.
 
-    `row`: of the summary. `repeats`: rows of the results, those that the cell's figures come from.
+    `row`: a row of the summary. `repeats`: the rows of the results that the cell's figures come from.
     """
     columns = {"GPU": GPU_ENERGY, CPU_SOCKETS: CPU_ENERGY} if row["device"] == "gpu" else {CPU_SOCKETS: CPU_ENERGY}
     readings = {part: [repeat[name] for repeat in repeats] for part, name in columns.items()}
@@ -146,7 +146,7 @@ def _estimate_energy(row: Row, table: PriceTable, seconds: Figure) -> Energy | N
 
 
 WORK_COLUMNS = ("model", "phase", "input_size", "num_classes", "precision", "data_dir")
-"""What has to be the same in cells that one may choose from. Batch, framework and mode may differ."""
+"""What has to be equal in the cells among which one may choose. Batch, framework and mode may differ."""
 REPEAT_COLUMNS = ("cell_id", "environment_id", "machine", "gpu_energy_source", GPU_ENERGY, CPU_ENERGY)
 SUMMARY_COLUMNS = (
     *WORK_COLUMNS,
@@ -157,7 +157,7 @@ SUMMARY_COLUMNS = (
 """What is read of results and summaries: a run may have 20,000 cells, and a row of all columns is expensive to make."""
 
 MAX_NAMED = 3
-"""Places that a message names."""
+"""How many places a message names at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,9 +166,9 @@ class CostQuestion:
 
     job: Job | None = None
     max_step_seconds: float | None = None
-    """Only cells count whose step takes no longer, at the upper end of its interval, as of a deadline."""
+    """Only cells count whose step takes no longer, at the upper end of its interval."""
     deadline_seconds: float | None = None
-    """Of the job, as the budget is."""
+    """Of the job, as is the budget."""
     budget: float | None = None
     """In the currency of the table."""
     purchases: tuple[Purchase, ...] = ("on-demand",)
@@ -259,7 +259,7 @@ def _name_works(rows: pd.DataFrame) -> list[str]:
 def _price_cell(row: Row, repeats: Sequence[Row], work: str, table: PriceTable, question: CostQuestion) -> CellCost:
     step, tokens = make_figure(read_estimate(row)), count_tokens(row)
     seconds = step.scale(THOUSAND / row["batch_size"])
-    thousands = THOUSAND / tokens if tokens else None  # of samples, that are a million tokens
+    thousands = THOUSAND / tokens if tokens else None  # of samples that make a million tokens
     energy = find_energy(row, repeats, table, seconds)
     if energy is not None and thousands is not None:
         joules = energy.joules_per_1000_samples.scale(thousands)

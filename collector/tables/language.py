@@ -36,24 +36,24 @@ TOKEN_COLUMNS: Columns = {
     **dict.fromkeys(("tokens_per_s_per_watt", "joules_per_million_tokens"), "float64"),
     **dict.fromkeys(("kv_cache_bytes", "peak_memory_bytes"), "Int64"),
 }
-"""What `tabulate_tokens` computes of a cell; docs/report.md says how. Ends of intervals are those of the step time."""
+"""What `tabulate_tokens` computes of a cell (docs/report.md says how), with intervals from that of the step time."""
 ERRORS = ("logit_error", "equal_token_share")
-"""How far the precision is from float64, as any repeat of the cell says it: conditions do not change it."""
+"""How far the precision is from float64, by any repeat that measured it: conditions do not change it."""
 PAIRED = (*(name for name in CELL_COLUMNS if name not in ("phase", *PROTOCOL_FIELDS)), "hardware_id")
 """What is equal in a prefill and the decoding behind it."""
 REMARK = (
-    "The step time of decoding is the time per output token. Tokens/s: of prefill those of the prompts, of decoding "
-    "those that come out, of all sequences together. Time to first token: a step of prefill and one of decoding, of "
-    "cells that differ in nothing else. Tokens/s/W is tokens a joule. KV cache: computed, 2 x layers x width of the "
-    "keys x bytes x batch x context; peak memory: measured, of a GPU what the framework's allocator held, else the "
-    "process."
+    "The step time of decoding is the time per output token. Tokens/s counts the tokens of the prompts in prefill, "
+    "and those that come out in decoding, of all sequences together. Time to first token is a step of prefill plus one "
+    "of decoding, of cells that differ in nothing else. Tokens/s/W is tokens per joule. The KV cache is computed: 2 x "
+    "layers x width of the keys x bytes x batch x context. Peak memory is measured: on a GPU what the framework's "
+    "allocator held, else what the process held."
 )
 
 
 def tabulate_tokens(summary: pd.DataFrame, collection: Collection) -> pd.DataFrame:
     """Return the rows of the summary that are of language models and have figures, with TOKEN_COLUMNS.
 
-    A figure that was not measured is missing; so is the time to first token where the run has no other half.
+    A figure that was not measured is missing; so is the time to first token if the run has no cell of the other phase.
     """
     chosen = summary[summary["phase"].isin(TOKEN_PHASES) & (summary["num_ok"] > 0)]
     rows = list_known(average_energies(chosen, collection))
@@ -65,10 +65,10 @@ def tabulate_tokens(summary: pd.DataFrame, collection: Collection) -> pd.DataFra
 
 
 def _describe(row: Row, halves: list[Row]) -> Row:
-    """Return TOKEN_COLUMNS; `halves`: of prefill and decoding the rows that differ in nothing else.
+    """Return the values of TOKEN_COLUMNS; `halves`: the rows that differ from this one at most in the phase.
 
-    Times to first token and per output token are as MLPerf Inference has them, without waiting for a server. The cache
-    holds a key and a value of each layer and position, of as many heads as keys have (arXiv 2305.13245).
+    Times to first token and per output token are those of MLPerf Inference, without the wait for a server. The cache
+    holds a key and a value for each layer, position and head of the keys (arXiv 2305.13245).
     """
     is_gpu, tokens, batch_size = row["device"] == "gpu", count_tokens(row), row["batch_size"]
     seconds, *ends = (row[name] for name in ("center_step_seconds", "interval_low_seconds", "interval_high_seconds"))
@@ -89,7 +89,7 @@ def _describe(row: Row, halves: list[Row]) -> Row:
 
 
 def describe_error(error: float, share: float, precision: str) -> str:
-    """Return `0.0123, 97.7 % of tokens equal`; of a precision of 16 bits or fewer also that it is not known."""
+    """Return `0.0123, 97.7 % of tokens equal`, or that it was not measured if the precision has 16 bits or fewer."""
     if pd.isna(error):
         return NOT_THERE if precision in ("fp32", "tf32") else "error not measured"
     return f"{format_significant(error)}, {format_number(share, PERCENT)} % of tokens equal"

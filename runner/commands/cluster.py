@@ -181,7 +181,10 @@ def cancel(
 
 
 def open_job_cleaner(run_id: str, on: str, namespace: str | None, url: str) -> "JobCleaner":
-    """Return what deletes the Jobs of a run, in the namespace given or its own; UserError if there are none."""
+    """Return what cancels a run and deletes its Jobs, in the namespace given or else that of the run.
+
+    Raise UserError if an option leads nowhere, the store has no such run, or the run was not on a cluster.
+    """
     from bench.store import Store
     from runner.kubernetes.cleanup import JobCleaner
     from runner.kubernetes.login import find_context

@@ -25,7 +25,10 @@ def format_place(on: str, profile: str | None, namespace: str | None, queue: str
 
 
 def format_resumption(run: "Run", store: str, on: str | None, namespace: str | None) -> str:
-    """Return the command that measures what a run lacks, where it ran or where the options say."""
+    """Return the command that measures what a run lacks, in its store and where it ran.
+
+    `on`, `namespace`: what the options of the command at hand say; the run's own cluster counts where they are None.
+    """
     words = ["benchmatrix", "run", _name_matrix(run)]
     if run.cluster is not None:
         profile = _find_file(run.cluster.profile) or run.cluster.profile

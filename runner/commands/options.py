@@ -53,7 +53,10 @@ def print_shipped(shipped: Mapping[str, str]) -> None:
 
 
 def show(page: str | None, print_document: Callable[[Console], None], output: Path | None) -> bool:
-    """Print a `page` of JSON or Markdown, or a text, or write it to a file; return whether it went there."""
+    """Print a document, or write it to the file `output` if one is given; return whether it was written.
+
+    `page`: the document as JSON or Markdown; None for the text that `print_document` prints.
+    """
     if page is None and output is None:
         print_document(CONSOLE)
         return False
@@ -109,6 +112,7 @@ def parse_duration(option: str, text: str, *, least: str = "") -> float:
 
 
 def read_durations(option: str, *, least: str = "") -> Callable[[str | float], float]:
+    """Return a function that reads an option's text (`90m`) as seconds, and takes a default in seconds as it is."""
     return lambda value: parse_duration(option, str(value), least=least)
 
 
@@ -214,7 +218,10 @@ MachinesOption = Annotated[
 
 
 def parse_machines(texts: list[str]) -> dict[Device, str]:
-    """Return the machine type of each device; UserError where a text is not `cpu=MACHINE` or `gpu=MACHINE`."""
+    """Return the machine type of each device.
+
+    Raise UserError if a text is not `cpu=MACHINE` or `gpu=MACHINE`, or if a device is given twice.
+    """
     machines: dict[Device, str] = {}
     for text in texts:
         word, separator, name = text.partition("=")

@@ -72,6 +72,7 @@ def fit_pod(spec: Mapping[str, Any], nodes: Sequence[NodeStatus]) -> dict[str, l
 
 
 def describe_fit(groups: Mapping[str, Sequence[NodeStatus]]) -> tuple[str, ...]:
+    """Return a line for each group of nodes that `fit_pod` found, those that can hold the pod first."""
     kinds = Counter(node.kind for node in groups.get("", ()))
     lines = [f"{number} can: {kind}" for kind, number in kinds.items()]
     for reasons, nodes in groups.items():
@@ -312,6 +313,7 @@ class Spending:
 
     @property
     def cost(self) -> Cost:
+        """What the run has cost so far, about, of the pools whose price is known."""
         seconds, now = defaultdict(float, self._ended_seconds), time.monotonic()
         for pool, since in self._running.values():
             seconds[pool] += now - since
@@ -336,7 +338,10 @@ class Spending:
         return self._price(expected) <= max_cost
 
     def _expect_seconds(self, pool: str) -> float:
-        """Return what a pool's cells will have taken when all unfinished ones have ended; asked for each Job."""
+        """Return what the cells of a pool will have taken when all that are unfinished have ended.
+
+        It is asked for each Job, so all Jobs are looked at only until a first one has ended.
+        """
         ended, number = self._ended_seconds[pool], self._num_ended[pool]
         if number:
             return ended + self.run.jobs.count(*UNFINISHED, pool=pool) * ended / number
@@ -441,7 +446,10 @@ class QueuedJobs:
     _next_request: float = 0.0
 
     def check(self) -> None:
-        """Read the Workloads of suspended Jobs of whose kind none runs; to be called about once a second."""
+        """Read the Workloads of suspended Jobs if it is time to; to be called about once a second.
+
+        Jobs are left out that merely wait for their turn while others of their kind run.
+        """
         now = time.monotonic()
         suspended: defaultdict[CellKind, list[TrackedJob]] = defaultdict(list)
         started: set[CellKind] = set()

@@ -126,6 +126,10 @@ class JobCleaner:
             return done
 
     def end_unfinished(self) -> int:
+        """Delete the unfinished Jobs and their pods; return how many there were.
+
+        Raise UserError if the API server refuses, or if a runner goes on to submit Jobs.
+        """
         num_deleted = 0
         with self.connection.explain_refusals():
             for _ in range(MAX_ROUNDS):
@@ -141,7 +145,10 @@ class JobCleaner:
         )
 
     def clean(self, *, force: bool, is_dry_run: bool = False) -> int:
-        """Delete the run's Jobs and orphaned pods; return how many. UserError if any is unfinished, unless `force`."""
+        """Delete all Jobs of the run, and its pods without a Job; return how many Jobs there were.
+
+        Raise UserError if some are unfinished, unless `force` cancels them first.
+        """
         with self.connection.explain_refusals():
             path, query = (
                 make_path(self.namespace, "pods"),

@@ -178,14 +178,17 @@ def read_watch_error(status: JsonObject) -> ApiError:
 
 
 def _write_line(text: object, max_characters: int) -> str:
-    """Return what a server says on one line, which looks like none of this tool's, without the credentials sent."""
+    """Return what a server says without credentials and on one line, so that no part looks like this tool's message."""
     whole = " ".join(str(text or "").encode(errors="replace").decode().split())
     line = hide_secrets(whole[: 2 * MAX_MESSAGE_CHARACTERS])
     return line if len(line) <= max_characters else f"{line[: max_characters - 1]}…"
 
 
 def make_unreachable(error: Exception, proxy: object = None) -> BusyError:
-    """Return the error for a server that does not answer, without addresses. `proxy`: its URL without password."""
+    """Return the error for a server that does not answer, without the addresses in urllib3's message.
+
+    `proxy`: the URL of the proxy that was asked, without user and password.
+    """
     via = f", asked by the proxy {proxy} (proxy-url of the kubeconfig, or of the environment)," if proxy else ""
     message = re.sub(r"^.*\(host=[^)]*\): |<[^>]* object at 0x[0-9a-f]+>(: )?", "", describe_error(error))
     text = f"the API server{via} does not answer: {message}"
@@ -311,7 +314,8 @@ class Connection:
     ) -> tuple[str, list[T]]:
         """Return the version of a list, and what `read` takes of each object, so that the rest is not kept.
 
-        Page by page: while one is read, the server is at work on the next. ApiError as `request`.
+        It comes in pages: while one is read, the server is at work on the next. Raise ApiError as `request` does, and
+        where an answer is not as Kubernetes describes it.
         """
         fetch = partial(self.request, "list", path, patience_seconds=patience_seconds, stop=stop)
         for _ in range(MAX_LISTS):
@@ -442,7 +446,10 @@ class Retries:
 
 
 def delete_exactly(connection: Connection, path: str, uid: str | None) -> None:
-    """Delete the object with this uid (None: whichever has the name), and what it owns; nothing if that is gone."""
+    """Delete the object with this uid, and what it owns; do nothing if it is gone or another has its name.
+
+    `uid`: None for whichever object has the name. Raise ApiError as `Connection.request` does.
+    """
     body: JsonObject = {"propagationPolicy": "Background"} | ({"preconditions": {"uid": uid}} if uid else {})
     try:
         connection.request("delete", path, body=json.dumps(body).encode())

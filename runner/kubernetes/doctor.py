@@ -315,6 +315,7 @@ def check_pods(subject: Subject) -> Iterator[Finding]:
 
 
 def _try(subject: Subject, what: str, kind: CellKind, group: str, body: JsonObject) -> Finding:
+    """Return whether the API server would make an object as it is, or why it would not."""
     check = f"{what}: {kind.cell.framework} on {kind.place}"
     path = f"{group}/namespaces/{subject.namespace}/{what.lower()}s"
     try:
@@ -469,7 +470,7 @@ ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 def check_store(url: str | None) -> Finding:
-    """Check whether this machine can write to the store; cells on a cluster see no directory of this machine."""
+    """Check whether this machine can write to the store; a directory fails, as cells on a cluster do not see it."""
     if url is None:
         return Finding("store", "warning", "not checked: no --store was given", f"add --store: {BUCKET_URLS}")
     if url.startswith("file:"):

@@ -326,9 +326,9 @@ def is_starting(pod: PodStatus) -> bool:
 
 
 def read_reasons(connection: Connection, namespace: str) -> dict[str, str]:
-    """Return what was said last of pods that do not start and could not be created: by the pod's uid, the Job's name.
+    """Return what was said last of pods that do not start (by the pod's uid) or were not created (by the Job's name).
 
-    Of a pod only if it was a warning. Empty if events may not be read.
+    What was said of a pod counts only if it was a warning. Return nothing if the user may not read events.
     """
     selector = ",".join(f"reason!={reason}" for reason in _OTHER_REASONS + _HARMLESS_REASONS)
     try:

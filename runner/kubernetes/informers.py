@@ -58,7 +58,10 @@ class Informer(Generic[T]):
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
-        """Report everything until `stop` is called or the server refuses or was away for too long; blocks."""
+        """Report everything until `stop` is called. It blocks, so call it in a thread.
+
+        If the server refuses, or is away for longer than the connection's patience, it posts what raises ApiError.
+        """
         try:
             retries = Retries(self.connection, self.connection.patience_seconds)
             while not self._stop.is_set():

@@ -43,6 +43,7 @@ class Login:
 
 
 def log_in(context: str, *, num_connections: int) -> Login:
+    """Log in with the context's credentials. Raise UserError if they or the kubeconfig cannot be used."""
     configuration = kubernetes.client.Configuration(host="")  # else a cluster without a server is this machine
     hint = "`kubectl config get-contexts` lists yours"
     if context == IN_CLUSTER:
@@ -129,6 +130,7 @@ def find_kubeconfig() -> str:
 
 
 def list_contexts() -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the contexts of the kubeconfig, and the active one. Raise UserError if the file cannot be read."""
     try:
         found = kubernetes.config.list_kube_config_contexts(find_kubeconfig())  # type: ignore[no-untyped-call]
     except Exception as error:  # noqa: BLE001  (it takes whatever YAML makes of the file)

@@ -82,7 +82,10 @@ check_mount_path = _make_check(
 
 
 def explain_secret_variable(name: str, value: str) -> str | None:
-    """Return why a variable must not be given as text that all who may read Jobs would see; None if it may."""
+    """Return why a variable must not be given as text, which all who may read Jobs would see; None if it may.
+
+    The reason does not repeat the value.
+    """
     if not is_secret_variable(name, value):
         return None
     return (
@@ -181,6 +184,9 @@ def hash_store(url: str) -> str:
 
 
 def select_run(run_id: str, *, fingerprint: str | None = None, store_url: str | None = None) -> str:
-    """Return the selector of a run's Jobs and pods; without the options, those of others of its name are among them."""
+    """Return the label selector of the Jobs and pods of a run.
+
+    Without `fingerprint` and `store_url`, it also selects those of another run of the same name.
+    """
     labels = {RUN_LABEL: run_id, FINGERPRINT_LABEL: fingerprint, STORE_LABEL: store_url and hash_store(store_url)}
     return ",".join([COMPONENT, *(f"{name}={value}" for name, value in labels.items() if value is not None)])

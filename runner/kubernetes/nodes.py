@@ -109,7 +109,10 @@ class Placements:
         return None if known is None else known.instance_type
 
     def complete(self) -> None:
-        """Write the placements that results lack and whose pods still exist: an earlier runner may have been killed."""
+        """Write the placements that results lack and whose pods still exist: an earlier runner may have been killed.
+
+        Raise ApiError if the pods cannot be listed.
+        """
         keys = map(parse_result_key, self.run.store.list_keys(results_prefix(self.run.run_id)))
         lacking = {key.attempt for key in keys if key is not None} - self.list_placed()
         if lacking:
@@ -197,7 +200,10 @@ class PoolHealth:
         return self.has_fault(node, now) and len(self.faults[node]) >= MIN_FAULTS and self.has_sound_node(now)
 
     def find_avoided(self, now: datetime) -> NodeWish:
-        """Return the wish of a new Job to keep off nodes at fault; after a single fault only where another is free."""
+        """Return the wish of a new Job to keep off nodes at fault.
+
+        A node with a single fault is avoided only if another is free, and so are all if no sound node is known.
+        """
         suspects = sorted(node for node in self.faults if self.has_fault(node, now))
         excluded = [node for node in suspects if self.is_left_out(node, now)]
         return NodeWish(excluded=tuple(excluded), disliked=tuple(node for node in suspects if node not in excluded))
@@ -441,7 +447,10 @@ class SharedNodes:
             self._bound[tracked.name] = tracked, job.required_node
 
     def note_pod(self, tracked: TrackedJob | None, pod: PodStatus, *, is_deleted: bool) -> list[TrackedJob]:
-        """Note which node a pod of a Job that is followed, or of another, is on; return the next cell of its block."""
+        """Note on which node a pod is; return the next cell of its block, if it can now be submitted for that node.
+
+        `tracked`: the repeat that the pod measures; None if this runner does not follow its Job.
+        """
         if not pod.node:
             return []
         if is_deleted or pod.is_deleted or pod.phase in END_PHASES:  # on a lost node it stays
@@ -471,7 +480,10 @@ class SharedNodes:
         return following
 
     def check(self) -> list[TrackedJob]:
-        """Return the Jobs that waited too long for their node, to be deleted; to be called about once a second."""
+        """Return the Jobs that have waited too long for their node, to be deleted; to be called about once a second.
+
+        They are created again for any node, as if somebody had deleted them.
+        """
         now, released = time.monotonic(), []
         for name, (tracked, node) in list(self._bound.items()):
             is_waiting = tracked.state == "in-flight" and any(pod.unschedulable for pod in tracked.pods.values())

@@ -304,7 +304,7 @@ _ENDS: dict[str, Literal["complete", "failed"]] = {"Complete": "complete", "Fail
 
 
 def _find_named(containers: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return what is there of the container that measures, and leads the tenants; empty where there is nothing."""
+    """Return the entry of the container that measures, or leads the other tenants; empty if there is none."""
     return next((found for found in containers if found["name"] == CONTAINER), {})
 
 

@@ -93,7 +93,10 @@ class ResultRecorder:
         return self.record_failure(tracked, failure, job, pods)
 
     def end(self, tracked: TrackedJob, failure: Failure | None) -> Result | None:
-        """Delete a Job whose pod does not start; return its record, if there is none that of `failure`, if given."""
+        """Delete a Job whose pod does not start; return the record of its repeat if it has one after all.
+
+        Otherwise write `failure` as its record and return that, or None if there is no `failure`.
+        """
         self.delete_job(tracked.name)
         found = self.find_record(tracked)
         if found is not None or failure is None:
@@ -137,7 +140,10 @@ class ResultRecorder:
         return [pod for pod in pods if pod.uid not in tracked.settled_uids]
 
     def find_record_or_pod(self, tracked: TrackedJob) -> Result | str:
-        """Return the record of a Job that is gone, or the pod that runs on without it; empty if neither is there."""
+        """Return the record of a Job that is gone, or the name of a pod that runs on without it; empty if neither is.
+
+        `kubectl delete --cascade=orphan` leaves such a pod. Raise ApiError if the pods cannot be listed.
+        """
         if (found := self.find_record(tracked)) is not None:
             return found
         running = (pod for pod in self._read_pods(tracked) if pod.phase == "Running" and not pod.is_deleted)

@@ -78,7 +78,10 @@ REPLACEABLE = frozenset(
 
 
 def merge_overlay(base: Any, added: Any, path: tuple[str, ...], *, source: str) -> Any:
-    """Return a part of a pod's template with that of the overlay; UserError where the tool sets another value."""
+    """Return a part of a pod's template, at this path, merged with that of the overlay.
+
+    Raise UserError if the overlay changes a value that the tool sets; `source` begins the message.
+    """
     if isinstance(base, dict) and isinstance(added, dict):
         return base | {
             key: merge_overlay(base[key], value, (*path, key), source=source) if key in base else value

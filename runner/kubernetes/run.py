@@ -84,6 +84,7 @@ class ClusterRun(RunRequest, RunBounds):
         return plan
 
     def make_renderer(self, run: Run) -> JobRenderer:
+        """Return the renderer of the run's Jobs. Raise UserError if the profile's overlay does not fit one of them."""
         renderer = JobRenderer(
             profile=self.target.profile.add_variables(run.environment),
             store_url=self.store.url,

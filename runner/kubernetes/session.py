@@ -194,7 +194,7 @@ class ClusterSession:
             self._finished_jobs.make_room()
 
     def _await_records(self) -> None:
-        """Create no further Job, and wait until all that had ended by the deadline have their records."""
+        """Create no further Job, and wait until those that have ended have records: the rest is deleted then."""
         if not self._has_begun:
             return
         self._submission.stop(RECORDING_SECONDS)

@@ -173,7 +173,10 @@ class SetupTemplate:
             )
 
     def render(self) -> dict[str, list[Manifest]]:
-        """Return the manifests by the name of their template, in the order to apply them, except the Secret."""
+        """Return the manifests by the name of their template, in the order to apply them, except the Secret.
+
+        Raise UserError if a value of the profile makes one that Kubernetes would not take.
+        """
         parts = {
             "namespace": render_manifests("namespace.yaml.j2", profile=self.profile),
             "rbac": render_manifests(
@@ -224,7 +227,7 @@ SETUP_FOLDER = "setup"
 
 
 def write_manifests(folder: Path, run: Run, profile: Profile, store_url: str, queue: str | None) -> None:
-    """Write one file per Job and, in a folder below, the set-up; UserError if the folder holds other manifests."""
+    """Write one file per Job and, in a folder below, the set-up. Raise UserError if other manifests are there."""
     parts = SetupTemplate(profile=profile).render()
     files = {f"{SETUP_FOLDER}/{i}-{name}.json": dump_manifests(parts[name]) for i, name in enumerate(parts, start=1)}
     files |= _render_jobs(run, profile, store_url, queue)
@@ -272,6 +275,7 @@ class Installer:
     template: SetupTemplate
 
     def install(self) -> list[str]:
+        """Apply everything; return what became of each object. Raise UserError if the API server refuses."""
         done = []
         for part, manifests in self.template.render().items():
             if part == STORE_PART:  # its pod waits for the keys

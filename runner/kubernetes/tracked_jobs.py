@@ -125,7 +125,10 @@ class Dispatcher:
         self._submitters.await_end(time.monotonic() + seconds)
 
     def submit(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
-        """Create a Job by `work` on a submitting thread; `then` gets its result, or it raises, on the main thread."""
+        """Run `work`, which creates a Job, on a submitting thread and pass its result to `then` on the main thread.
+
+        What `work` raises is raised on the main thread.
+        """
         self._run(self._submitters, work, then)
 
     def request(self, work: Callable[[], T], then: Callable[[T], None]) -> None:

@@ -34,7 +34,10 @@ POLL_SECONDS = 0.05
 
 
 def plan_local_run(matrix: Matrix, *, gpu: GpuKind | None, run_id: str | None) -> Run:
-    """Return a new run of the cells that this machine can run, the others with the reason; UserError if none."""
+    """Return a new run of the cells that this machine can run, the others with the reason.
+
+    Raise UserError if no cell can run.
+    """
     return plan_run(matrix, lambda cell: explain_unsupported(cell, gpu) or explain_unshared(cell), run_id=run_id)
 
 

@@ -42,7 +42,10 @@ def hide_python_path(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_pip_settings(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return those of pip's settings that say how packages are reached; ValueError for a file that is none."""
+    """Return those of pip's settings, from its files and from `variables`, that say how packages are reached.
+
+    Raise ValueError if a file is not one that pip can read.
+    """
     home, given = Path(os.path.expanduser("~")), variables.get("PIP_CONFIG_FILE", "")
     own = (home / ".pip", Path(variables.get("XDG_CONFIG_HOME", home / ".config")) / "pip", Path(sys.prefix))
     folders = () if given == os.devnull else (Path("/etc/xdg/pip"), Path("/etc"), *own)

@@ -239,7 +239,10 @@ GRACE_SECONDS = 10.0
 
 @contextmanager
 def hold_host_lock(run_id: str) -> Iterator[int]:
-    """Hold the machine's lock, whose descriptor all processes inherit; UserError if another run measures here."""
+    """Hold the lock of this machine. Raise UserError if another run measures here.
+
+    Yield the file descriptor that every process started meanwhile has to inherit; the mark is in the environment.
+    """
     path = find_lock_path()
     descriptor = _open_lock(path)
     mark = f"{os.getpid()}:{read_start(os.getpid())}"

@@ -389,6 +389,7 @@ class LocalRun(RunRequest):
 def find_interpreters(
     frameworks: Set[Framework], given: Mapping[Framework, Path], console: Console, lock: int
 ) -> Mapping[Framework, Path]:
+    """Return each framework's interpreter: the one given, else that of its virtual environment, made if missing."""
     wanted = sorted(frameworks - given.keys())
     if not wanted:
         return given
@@ -403,7 +404,10 @@ def _find_flavour() -> Flavour:
 def leave_out_unequipped(
     repeats: Sequence[Repeat], interpreters: Mapping[Framework, Path]
 ) -> tuple[list[Repeat], list[str]]:
-    """Return the repeats whose given interpreters have all modules that they need, and why others are left out."""
+    """Return the repeats whose interpreter has every module that they need, and why the others are left out.
+
+    `interpreters`: those that the user gave; the tool's own environments have everything.
+    """
     kept = []
     left_out: defaultdict[tuple[Path, Framework, tuple[str, ...]], set[str]] = defaultdict(set)
     for repeat in repeats:

@@ -135,7 +135,7 @@ def repeat_undisturbed(
 
 
 def measure_matrix_product(cell: Cell, build: BuildWorkload) -> tuple[float, float]:
-    """Return the highest rate of square products over SIZES in FLOP/s, and the cores that the largest kept busy."""
+    """Return the highest rate of square products over SIZES in FLOP/s, and how many cores the largest kept busy."""
     best = busy_cores = 0.0
     for size in SIZES:
         workload = build(make_product_cell(cell, size))

@@ -1,4 +1,4 @@
-"""Layers with weights of eight bits: what the precisions `fp8` and `int8-weights` make of PyTorch's linear ones."""
+"""Layers with weights of eight bits, which replace PyTorch's linear ones in the precisions `fp8` and `int8-weights`."""
 
 import torch
 from torch import Tensor, nn
@@ -8,7 +8,7 @@ from bench.schema import Precision
 
 FP8_MAX = torch.finfo(torch.float8_e4m3fn).max
 LEAST_SCALE = 1e-12
-"""Of a row of zeros, which no scale would make finite."""
+"""The scale of a row of zeros, which cannot be divided by its largest value."""
 
 
 class Fp8Linear(nn.Module):
@@ -71,7 +71,7 @@ def to_fp8(rows: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def quantize(module: nn.Module, precision: Precision) -> None:
-    """Replace all linear layers in `module`; nothing where the precision is none of eight bits."""
+    """Replace all linear layers in `module`; do nothing if the precision has more than eight bits."""
     if precision not in LAYERS:
         return
     for name, child in module.named_children():

@@ -62,7 +62,10 @@ def limit_library_threads(num_threads: int) -> None:
 
 
 def read_cpu_quota_cores(membership: Path = CGROUP_MEMBERSHIP, root: Path = CGROUP_ROOT) -> float | None:
-    """Return the tightest CPU quota (cgroup v2 or v1) of this process's cgroup and its parents, in cores."""
+    """Return the tightest CPU quota of this process's cgroup and its parents, in cores; None if there is none.
+
+    Read from cgroup v2 (`cpu.max`) or v1 (`cpu.cfs_quota_us` over `cpu.cfs_period_us`).
+    """
     group = find_quota_group(membership, root)
     return None if group is None else _read_quota(group)
 
@@ -245,8 +248,8 @@ def read_cgroup_pressure_seconds(membership: Path = CGROUP_MEMBERSHIP, root: Pat
 
 
 def read_pressure_seconds(path: Path) -> float | None:
-    """Return how long some thread waited for a core (PSI's `some`); None: not counted, or not readable (psi=0)."""
-    with suppress(OSError):
+    """Return how long some thread had to wait for a core (PSI, the line `some`); None if the kernel does not count."""
+    with suppress(OSError):  # with psi=0 the file is there, and cannot be read
         for line in path.read_text().splitlines():
             if line.startswith("some "):
                 return int(line.rpartition("total=")[2]) / 1e6

@@ -18,7 +18,7 @@ CHUNK_BYTES = 16 * 2**20
 
 
 def read_library_files() -> int:
-    """Read all readable files of NAMES into the page cache; return the bytes read."""
+    """Read every file of NAMES into the page cache; return the bytes read."""
     spec = find_spec("nvidia")
     packages = (spec.submodule_search_locations or []) if spec else []
     wheels = [folder for package in packages for folder in Path(package).glob("*/lib")]
@@ -26,6 +26,7 @@ def read_library_files() -> int:
     folders = [*wheels, *named, *SYSTEM_FOLDERS]
     num_bytes = 0
     for path in {path.resolve() for folder in folders for name in NAMES for path in folder.glob(name)}:
+        # The framework says so if it needs a file that cannot be read.
         with suppress(OSError), path.open("rb", buffering=0) as file:
             while chunk := file.read(CHUNK_BYTES):
                 num_bytes += len(chunk)

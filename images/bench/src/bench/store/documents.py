@@ -30,7 +30,10 @@ def _read_plan(data: bytes | UnreadableObject, run_id: str) -> Run | str:
 
 
 def read_raw_removals(store: Store, run_id: str) -> list[RawRemoval]:
-    """Return what says which raw results of a run were removed, the oldest first; UserError if one cannot be read."""
+    """Return the documents that say which raw results of a run were removed, the oldest first.
+
+    Raise UserError if one cannot be read: what it names would be measured again.
+    """
     removals: list[RawRemoval] = []
     for key, data in store.get_listed(store.list_keys(raw_removals_prefix(run_id))):
         if isinstance(data, UnreadableObject):

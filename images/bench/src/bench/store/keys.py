@@ -152,6 +152,7 @@ def find_key_problem(key: str) -> str:
 
 
 def find_limit(key: str) -> int:
+    """Return how many bytes the object with this key may have at most."""
     if key.startswith(f"{TABLES_PREFIX}/"):
         return MAX_TABLE_BYTES
     return MAX_PLAN_BYTES if key.endswith("/run.json") else MAX_DOCUMENT_BYTES

@@ -16,9 +16,9 @@ MAX_TOKENS, MAX_STEPS = 2048, 128
 
 
 def measure_precision_error(cell: Cell, device: torch.device, dtype: torch.dtype) -> PrecisionError:
-    """Return the error over a prompt and the greedy steps behind it, each fed the token that float64 chose.
+    """Return the error over a prompt and the greedy steps after it, each of which gets the token that float64 chose.
 
-    Of one sequence, op by op, with weights drawn in `dtype` as those of the cell.
+    It is measured on one sequence, in eager mode, with weights drawn in `dtype` as the cell's are.
     """
     capacity = min(cell.input_size, MAX_TOKENS)
     num_steps = min(MAX_STEPS, capacity // 2)
@@ -38,7 +38,7 @@ def measure_precision_error(cell: Cell, device: torch.device, dtype: torch.dtype
 
 
 def generate(model: nn.Module, exact: nn.Module, tokens: Tensor, num_steps: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the logits (1, vocabulary) of both behind the prompt and behind each token that `exact` chooses."""
+    """Yield the logits (1, vocabulary) of both models after the prompt and after each token that `exact` chooses."""
     position = 0
     for _ in range(1 + num_steps):
         logits, expected = model(tokens, position=position), exact(tokens, position=position)
@@ -57,7 +57,7 @@ def compare(pairs: list[tuple[Tensor, Tensor]]) -> PrecisionError:
 
 
 def widen(model: nn.Module, rotation: object) -> None:
-    """Let `model` compute in float64; only the layer that is at work has weights of that width."""
+    """Make `model` compute in float64; to save memory, only the layer that is at work has weights of that width."""
 
     def enter(module: nn.Module, _: object) -> None:
         module.double()

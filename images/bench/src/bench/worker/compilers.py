@@ -93,7 +93,10 @@ _CPU_FIELDS = ("model name", "CPU implementer", "CPU part", "flags", "Features")
 
 
 def use_compile_cache(folder: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
-    """Name the caches below `folder` in this process's variables, those not set yet, before a framework is imported."""
+    """Set the variables of this process that name the caches below `folder`; one that is set already stays.
+
+    Call it before a framework is imported: frameworks read these variables then.
+    """
     fields = parse_cpuinfo(cpuinfo.read_text())
     found = {key: fields[key] for key in _CPU_FIELDS if key in fields}
     slug = re.sub("[^a-z0-9]+", "-", found.get("model name", "cpu").lower()).strip("-")

@@ -21,7 +21,10 @@ LAST_SECONDS = 5.0
 
 
 def deliver(store: Store, key: str, data: bytes, *, is_ok: bool, deadline: float, spare: Path | None = None) -> int:
-    """Store a record; shortly before `deadline` (time.monotonic), write it to `spare` or else to the log."""
+    """Store a record, or write it elsewhere when `deadline` (of time.monotonic) is near; return the exit code.
+
+    It then goes to the file `spare`, which is given where there is no container, and otherwise to the log.
+    """
     try:
         store.put(key, data, retry_seconds=deadline - LAST_SECONDS - time.monotonic())
     except StoreError as error:

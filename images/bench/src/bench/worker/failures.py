@@ -100,7 +100,7 @@ CAUSE_WORDS = ("OOM when allocating", "failed to allocate memory")
 
 
 def describe_failure(error: Exception, framework: Framework | None) -> tuple[Status, Failure]:
-    """Return status and reason of an attempt that this error, which is being handled, ended."""
+    """Return the status and reason of an attempt that this error ended; call it while the error is handled."""
     if isinstance(error, NoCommonWindowError | UserError):  # about the group or the user's data: needs no traceback
         kind: FailureKind = "no-common-window" if isinstance(error, NoCommonWindowError) else "exception"
         return "failed", Failure(kind=kind, message=make_printable(str(error))[:MESSAGE_CHARACTERS])

@@ -69,7 +69,7 @@ def _look_at_gpus(cell: Cell, errors: list[str], faults: list[str]) -> tuple[Gpu
         return ()
     if len(gpus) >= cell.num_gpus:
         faults += _list_cuda_faults(cell)
-    elif any(gpu.is_slice for gpu in gpus):
+    elif any(gpu.is_slice for gpu in gpus):  # the cluster's choice, and no fault of the machine
         mig = "a process sees one MIG slice, and no whole GPU beside it"
         errors.append(f"device: 1 GPU can be seen ({mig}), the cell needs {cell.num_gpus}")
     else:

@@ -30,7 +30,7 @@ def end_interrupted() -> None:
 
 
 class SigtermListener:
-    """Calls `on_sigterm`, which can be replaced, in a thread when SIGTERM comes; Ctrl-C ends the process."""
+    """Calls `on_sigterm`, which can be replaced at any time, in a thread at SIGTERM. Ctrl-C ends the process."""
 
     def __init__(self, on_sigterm: Callable[[], None] = end_unmeasured) -> None:
         self.on_sigterm = on_sigterm
