@@ -67,7 +67,7 @@ def _find_bad_repeats(analysis: Analysis) -> Iterator[Doubt]:
 
 
 def _find_not_valid(analysis: Analysis) -> Iterator[Doubt]:
-    """Yield what ended ok and is not valid: left out, counted although uneven, used for lack of sound ones."""
+    """Yield repeats that ended ok but are not valid: left out, counted although uneven, or used for lack of others."""
     results, measured = analysis.collection.results, analysis.measured
     is_ok, counting = results["status"] == "ok", judge_counting(results)
     for code, is_in, verb, words in (

@@ -72,7 +72,7 @@ def replace_text(path: Path, text: str, *, may_be_read: bool = False) -> None:
 
 
 def _leads_to_other(path: Path) -> bool:
-    """Return whether there is something at the end of `path` that is no regular file; OSError for links in a circle."""
+    """Return whether `path` leads to something that is no regular file. Raise OSError for circular links."""
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except FileNotFoundError:  # also of a link whose target is to be made

@@ -46,7 +46,7 @@ def format_percent(share: float) -> str:
 
 
 def describe_longer(ratio: Estimate) -> str:
-    """Return `21.0 % longer` or `8.42 times as long` of a ratio of times above 1."""
+    """Return `21.0 % longer` or `8.42 times as long` for a ratio of times above 1."""
     if ratio.center < TWICE:
         return f"{format_percent(ratio.center - 1)} % longer"
     return f"{format_ratio(ratio.center)} times as long"

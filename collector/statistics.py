@@ -161,7 +161,7 @@ def estimate_ratio(numerator: Estimate, denominator: Estimate) -> Estimate:
     The squared log standard errors add; the degrees of freedom are Welch and Satterthwaite's
     (B. L. Welch, Biometrika 34, 1947, 28-35). Where the sides have different numbers of values, the standard error is
     at least that of Student's test of two sides that vary alike: two values that happen to be near each other would
-    else make a ratio over ten values look sure, which calls one of ten ratios of equal sides different
+    otherwise make a ratio over ten values look sure, and call one in ten ratios of equal sides different
     (docs/decisions/0012-intervals-and-differences.md).
     """
     center = numerator.center / denominator.center

@@ -149,7 +149,7 @@ def _find_protected_runs(store: Store, runs: Sequence[Run]) -> Mapping[str, str]
 
 
 def _find_questioned_runs(store: Store) -> set[str]:
-    """Return the runs that suspected changes without a decision name.
+    """Return the runs that are named by suspected changes on which nothing was decided yet.
 
     The documents are read as JSON, whatever version of the tool wrote them: every run that they name counts.
     """

@@ -70,7 +70,7 @@ DATA_SETS = {
 
 
 def find_job(text: str, epochs: float = 1.0) -> Job:
-    """Return the job of training on a data set, given by its name or its number of samples, else raise UserError."""
+    """Return the job of `epochs` epochs of a data set. Raise UserError if `text` is neither its name nor its size."""
     digits = re.sub("[_,]", "", text) if SAMPLES.fullmatch(text) else ""
     if text in DATA_SETS:
         title, number, source = DATA_SETS[text]

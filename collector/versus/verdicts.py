@@ -324,7 +324,7 @@ def _describe_verdict(test: RatioTest, judged: Judged) -> dict[str, Any]:
 
 
 def _list_notes(pair: CellPair) -> list[str]:
-    """Return what is to be known of the repeats of both sides; of one without any that counts, the reason says it."""
+    """Return notes on the repeats of both sides; if none of a side counts, the reason says so already."""
     notes = []
     for side in (pair.a, pair.b):
         others = count_values(row["verdict"] or row["status"] for row in side.rows if row["verdict"] != "valid")

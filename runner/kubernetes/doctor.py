@@ -51,7 +51,7 @@ FindingState = Literal["ok", "warning", "failed"]
 
 @pydantic.dataclasses.dataclass(frozen=True, config=pydantic.ConfigDict(use_attribute_docstrings=True))
 class Finding:
-    """What was found of one precondition."""
+    """What was found out about one precondition."""
 
     check: str
     state: FindingState

@@ -261,9 +261,9 @@ def hold_host_lock(run_id: str) -> Iterator[int]:
 
 
 def find_measured_run() -> str | None:
-    """Return the id of the run that measures on this machine now; None where none does.
+    """Return the id of the run that measures on this machine now; None if none does.
 
-    The lock is looked at and not asked for: a runner that starts meanwhile would be refused.
+    The lock is only looked at: if it were taken, a runner that starts meanwhile would be refused.
     """
     with suppress(OSError, UserError):
         run_id, mark = _parse_note(find_lock_path().read_bytes())

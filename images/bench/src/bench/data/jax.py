@@ -96,7 +96,7 @@ def decode(path: Path) -> Image.Image:
 
 
 def pad(image: Pixels, padding: int) -> Pixels:
-    """Return the image with that many pixels of black on each side (np.pad: five times as slow at 32 px)."""
+    """Return the image with that many black pixels on each side; np.pad takes five times as long at 32 px."""
     height, width, channels = image.shape
     padded = np.zeros((height + 2 * padding, width + 2 * padding, channels), dtype=np.uint8)
     padded[padding:-padding, padding:-padding] = image

@@ -117,7 +117,7 @@ def meeting_prefix(run_id: str, cell_id: str, repeat: int, group: str) -> str:
 
 
 def meeting_key(run_id: str, cell_id: str, repeat: int, group: str, document: str, tenant: int | None = None) -> str:
-    """Return the key of a document of a meeting: `call`, `window`, or of one tenant `ready`, `pace` and `end`."""
+    """Return the key of a document of a meeting: `call` or `window`, or for one tenant `ready`, `pace` or `end`."""
     name = document if tenant is None else f"{document}-{tenant}"
     return f"{meeting_prefix(run_id, cell_id, repeat, group)}{check_name(name)}.json"
 
