@@ -38,19 +38,28 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 TESTS = Path(__file__).parent
 MARKERS_BY_FOLDER = {TESTS / "cluster": "cluster", TESTS / "e2e": "e2e"}
 MARKERS_BY_FIXTURE = {"interpreters": "framework", "browser": "browser"}
-# Seconds of CPU that others need not wait for before each push, and why they are spent.
+# Modules, and folders of them, with seconds of CPU that nobody need wait for before each push, and why they are spent.
 SLOW_MODULES = {
+    "unit/collector/tables/": "analyses a run in most of its tests",
+    "unit/collector/versus/": "compares runs in most of its tests",
+    "unit/runner/commands/": "runs whole commands, some in processes of their own",
+    "unit/collector/test_comparisons.py": "compares runs in most of its tests",
+    "unit/collector/test_doubts.py": "analyses a run in most of its tests",
+    "unit/collector/test_grid.py": "analyses a run in most of its tests",
+    "unit/collector/test_machine_effects.py": "draws hundreds of runs",
+    "unit/collector/test_shared_cells.py": "compares runs in most of its tests",
+    "unit/collector/test_tokens.py": "analyses a run in most of its tests",
+    "unit/runner/images/test_names.py": "hashes the sources of every image",
+    "unit/runner/test_retention.py": "makes runs and removes their results",
     "golden/access/test_scenarios.py": "simulates every scenario that is shipped",
     "golden/test_golden.py": "makes every figure of every published run",
     "unit/collector/forecast/test_fit.py": "fits thousands of series",
     "unit/collector/nights/test_simulation.py": "simulates hundreds of nights",
     "unit/collector/test_libraries.py": "holds statistics beside other libraries on many draws",
-    "unit/collector/versus/test_same_as_the_report.py": "analyses whole runs twice",
     "unit/docs/test_make_results.py": "collects published runs and makes their pages",
     "unit/docs/test_sharing_tables.py": "simulates every row of a page",
     "unit/bench/tenants/test_tenants.py": "runs several tenants at once, which wait for one another",
     "unit/bench/worker/test_main.py": "starts the worker for most of its tests",
-    "unit/runner/commands/test_watch.py": "makes and collects weeks of nights",
     "unit/runner/test_alarms.py": "makes and collects weeks of nights",
     "unit/runner/test_cli.py": "starts the tool in most of its tests",
     "unit/runner/test_nights.py": "makes and collects weeks of nights",
@@ -66,8 +75,6 @@ SLOW_MODULES = {
     "unit/docs/test_site.py": "builds the whole site",
     "unit/benchmatrix/test_api.py": "loads and compares a stored run in most of its tests",
     "unit/repository/test_release.py": "builds both distributions, and starts the tool from them",
-    "unit/runner/commands/test_reporting.py": "renders reports and exports tables by the command line",
-    "unit/runner/commands/test_run.py": "runs a matrix, or starts the tool, in most of its tests",
     "unit/runner/kubernetes/test_hostile_texts.py": "renders a Job for each of hundreds of texts",
     "unit/runner/local/test_executor.py": "runs processes that hang until their time is up",
     "unit/runner/local/test_full_disk.py": "starts the tool again and again",
@@ -75,7 +82,6 @@ SLOW_MODULES = {
     "unit/runner/local/test_process.py": "runs processes that hang until their time is up",
     "unit/runner/local/test_run.py": "runs a matrix of processes per test",
     "unit/runner/local/test_virtual_environments.py": "installs packages into virtual environments",
-    "unit/runner/commands/test_probe.py": "starts a process per batch size that is tried",
 }
 BUCKETS = [f"test-{number}" for number in range(500)]
 # What the shell that starts the tests, or CI, says about its terminal: tests set what they are about.
@@ -140,7 +146,7 @@ def find_markers(item: pytest.Item) -> list[str]:
     """Return the markers that a test's module, folder and fixtures, direct and indirect, give it."""
     fixtures = getattr(item, "fixturenames", ())
     path = item.path.relative_to(TESTS).as_posix()
-    by_module = ["slow"] if path in SLOW_MODULES else []
+    by_module = ["slow"] if path.startswith(tuple(SLOW_MODULES)) else []
     by_folder = [marker for folder, marker in MARKERS_BY_FOLDER.items() if item.path.is_relative_to(folder)]
     return by_module + by_folder + [marker for fixture, marker in MARKERS_BY_FIXTURE.items() if fixture in fixtures]
 

@@ -26,13 +26,14 @@ from mirror_layers import (
 from workload_state import find_networks, find_optimizers, read_losses
 
 from bench.registry import Framework, Mode
-from mirror_cells import EPSILON, NUM_STEPS, list_keras_runs, make_mirror_cell
+from mirror_cells import EPSILON, NUM_BLOCKS, NUM_STEPS, list_keras_runs, make_mirror_cell
 
 Arrays = dict[str, np.ndarray]
 
 FRAMEWORK, MODE = cast(Framework, sys.argv[1]), cast(Mode, sys.argv[2])
 module = import_module(f"bench.frameworks.{FRAMEWORK}")
 keras = module.keras
+import_module("bench.models.keras").GENERATOR_BLOCKS = NUM_BLOCKS
 
 
 def read_variables(networks: Any, flattened: Flattened) -> Arrays:

@@ -27,9 +27,11 @@ from mirror_layers import (
 from workload_state import read_losses
 
 from bench.frameworks import pytorch
+from bench.models import torch as definitions
 from bench.registry import MODELS
-from mirror_cells import EPSILON, NUM_STEPS, TRAINED, make_mirror_cell
+from mirror_cells import EPSILON, NUM_BLOCKS, NUM_STEPS, TRAINED, make_mirror_cell
 
+definitions.GENERATOR_BLOCKS = NUM_BLOCKS
 Arrays = dict[str, np.ndarray]
 
 
