@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, linear, rms_norm, scaled_dot_product_attention, silu
 
-from bench.models.sizes import DECODERS
+from bench.registry import DECODERS
 from bench.schema import Cell
 
 TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}

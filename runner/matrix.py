@@ -16,9 +16,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
 from bench.errors import UserError
-from bench.registry import FRAMEWORKS, MODELS
+from bench.registry import EIGHT_BITS, FRAMEWORKS, MODELS
 from bench.schema import (
-    EIGHT_BITS,
     Cell,
     Cluster,
     LeftOutCell,

@@ -2,8 +2,7 @@
 
 import pandas as pd
 
-from bench.models.flops import ELEMENT_BYTES
-from bench.models.sizes import DECODERS
+from bench.registry import DECODERS, ELEMENT_BYTES
 from collector.analysis import Analysis
 from collector.cell_words import TOKEN_PHASES, count_tokens
 from collector.results.collection import Collection

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from bench.models.sizes import DECODERS
-from bench.registry import MODELS, Framework
+from bench.registry import DECODERS, MODELS, Framework
 from framework_programs import ask
 
 Facts = dict[str, Any]

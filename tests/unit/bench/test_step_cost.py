@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from bench.models.flops import convolve, count_step_cost
-from bench.models.sizes import DECODERS
-from bench.registry import MODELS, Framework, Reference
+from bench.registry import DECODERS, MODELS, Framework, Reference
 from bench.schema import Cell
 from factories import make_cell
 from framework_programs import ask

@@ -33,7 +33,7 @@ Arrays = dict[str, np.ndarray]
 FRAMEWORK, MODE = cast(Framework, sys.argv[1]), cast(Mode, sys.argv[2])
 module = import_module(f"bench.frameworks.{FRAMEWORK}")
 keras = module.keras
-import_module("bench.models.keras").GENERATOR_BLOCKS = NUM_BLOCKS
+vars(import_module("bench.models.keras"))["GENERATOR_BLOCKS"] = NUM_BLOCKS
 
 
 def read_variables(networks: Any, flattened: Flattened) -> Arrays:

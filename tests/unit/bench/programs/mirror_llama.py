@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.models.sizes import DECODERS
+from bench.registry import DECODERS
 
 DIALECT, FILE = sys.argv[1:]
 SHAPE = replace(DECODERS["llama-tiny"], num_layers=2)

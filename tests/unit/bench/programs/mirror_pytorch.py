@@ -26,12 +26,12 @@ from mirror_layers import (
 )
 from workload_state import read_losses
 
+import bench.models.torch as definitions
 from bench.frameworks import pytorch
-from bench.models import torch as definitions
 from bench.registry import MODELS
 from mirror_cells import EPSILON, NUM_BLOCKS, NUM_STEPS, TRAINED, make_mirror_cell
 
-definitions.GENERATOR_BLOCKS = NUM_BLOCKS
+vars(definitions)["GENERATOR_BLOCKS"] = NUM_BLOCKS
 Arrays = dict[str, np.ndarray]
 
 

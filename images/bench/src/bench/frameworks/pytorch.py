@@ -22,8 +22,8 @@ from bench.measure.harness import Workload
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, DeviceActivity, ProfilerName, spin_up
 from bench.models.flops import count_step_cost
 from bench.models.quantized import quantize
-from bench.registry import MODELS
-from bench.schema import EIGHT_BITS, Cell, Device, PrecisionError
+from bench.registry import EIGHT_BITS, MODELS
+from bench.schema import Cell, Device, PrecisionError
 from bench.tasks.inputs import make_inputs
 from bench.tasks.precision import measure_precision_error
 from bench.tasks.torch import Task, build_task

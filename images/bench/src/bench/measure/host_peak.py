@@ -23,8 +23,8 @@ from bench.probes.cpu import (
     read_affinity,
     read_cpu_counters,
 )
-from bench.registry import FRAMEWORKS, MODELS
-from bench.schema import EIGHT_BITS, Cell, HostPeak, Precision
+from bench.registry import EIGHT_BITS, FRAMEWORKS, MODELS
+from bench.schema import Cell, HostPeak, Precision
 from bench.verdicts.checks import is_short_of_cores
 
 # From a size at which any CPU is done in an instant to one that fills many cores; more than that is no faster.

@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from bench.models import find_definition
 from bench.models.sizes import (
     CONV6_STAGES,
-    DECODERS,
     DENSE_SIDE,
     GENERATOR_BLOCKS,
     PATCH_SIZE,
@@ -31,12 +30,10 @@ from bench.models.sizes import (
     Encoder,
     ResidualBlock,
 )
-from bench.registry import MODELS
-from bench.schema import EIGHT_BITS, Cell, Precision
+from bench.registry import DECODERS, EIGHT_BITS, ELEMENT_BYTES, MODELS
+from bench.schema import Cell
 from bench.tasks.inputs import VOCABULARY_SIZE
 
-ELEMENT_BYTES: dict[Precision, int] = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, **dict.fromkeys(EIGHT_BITS, 2)}
-"""In eight bits those of what is no weight of a linear layer."""
 TOKEN_BYTES = 4
 # A float32 weight and Adam's two moments of it, each read and written once per update.
 TRAINING_BYTES_PER_PARAMETER = 3 * 2 * 4

@@ -10,7 +10,6 @@ from keras.initializers import GlorotUniform, RandomNormal, RandomUniform, Varia
 
 from bench.models.sizes import (
     CONV6_STAGES,
-    DECODERS,
     DENSE_SIDE,
     GENERATOR_BLOCKS,
     PATCH_SIZE,
@@ -20,10 +19,11 @@ from bench.models.sizes import (
     TEXT_ENCODER,
     VGG16_STAGES,
     VIT_ENCODER,
-    Decoder,
     Encoder,
     ResidualBlock,
+    make_rotation,
 )
+from bench.registry import DECODERS, Decoder
 from bench.schema import Cell
 from bench.tasks.inputs import VOCABULARY_SIZE
 
@@ -362,7 +362,7 @@ class LanguageModel(keras.Model):
             layer.build((None, shape.width))
         self.rotation = self.add_weight(
             shape=(2, capacity, shape.head_width // 2),
-            initializer=lambda _, dtype: ops.convert_to_tensor(shape.make_rotation(capacity), dtype),
+            initializer=lambda _, dtype: ops.convert_to_tensor(make_rotation(shape, capacity), dtype),
             trainable=False,
         )
         self.built = True

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention, silu
 
-from bench.models.sizes import DECODERS, GENERATOR_BLOCKS, RMS_EPSILON, TEXT_ENCODER, Decoder
+from bench.models.sizes import GENERATOR_BLOCKS, RMS_EPSILON, TEXT_ENCODER, make_rotation
+from bench.registry import DECODERS, Decoder
 from bench.schema import Cell
 from bench.tasks.inputs import VOCABULARY_SIZE
 
@@ -229,7 +230,7 @@ class LanguageModel(nn.Module):
         self.head = nn.Linear(shape.width, shape.vocabulary_size, bias=False)
         if shape.is_tied:
             self.head.weight = self.embedding.weight
-        self.register_buffer("rotation", torch.tensor(shape.make_rotation(capacity)), persistent=False)
+        self.register_buffer("rotation", torch.tensor(make_rotation(shape, capacity)), persistent=False)
 
     def forward(self, tokens: Tensor, position: int = 0) -> Tensor:
         """`position`: that of the first token, 0 where there are several."""

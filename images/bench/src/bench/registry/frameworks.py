@@ -8,6 +8,9 @@ Framework = Literal["pytorch", "tensorflow", "jax"]
 Device = Literal["cpu", "gpu"]
 Mode = Literal["eager", "graph", "unfused", "fused-norm", "compiled"]
 Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8-weights"]
+EIGHT_BITS: tuple[Precision, ...] = ("fp8", "int8-weights")
+ELEMENT_BYTES: dict[Precision, int] = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, **dict.fromkeys(EIGHT_BITS, 2)}
+"""In eight bits those of what is no weight of a linear layer."""
 ModelDialect = Literal["torch", "keras"]
 
 

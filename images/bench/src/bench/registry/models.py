@@ -58,6 +58,43 @@ class MirrorCase:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Decoder:
+    """The layers of a language model of Llama's shape (arXiv 2407.21783, table 3)."""
+
+    width: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    """Heads of keys and values, each shared by `num_heads / num_kv_heads` heads of queries."""
+    mlp_width: int
+    vocabulary_size: int
+    is_tied: bool
+    """Whether the embedding's weights are those of the last layer too."""
+
+    @property
+    def head_width(self) -> int:
+        return self.width // self.num_heads
+
+    @property
+    def kv_width(self) -> int:
+        return self.num_kv_heads * self.head_width
+
+
+# The configurations of meta-llama/Llama-3.2-1B and Llama-3.1-8B, without the scaling of positions beyond 8,192.
+DECODERS = {
+    "llama-tiny": Decoder(
+        width=256, num_layers=4, num_heads=8, num_kv_heads=4, mlp_width=768, vocabulary_size=8_192, is_tied=True
+    ),
+    "llama-1b": Decoder(
+        width=2048, num_layers=16, num_heads=32, num_kv_heads=8, mlp_width=8192, vocabulary_size=128_256, is_tied=True
+    ),
+    "llama-8b": Decoder(
+        width=4096, num_layers=32, num_heads=32, num_kv_heads=8, mlp_width=14336, vocabulary_size=128_256, is_tied=False
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelSpec:
     """One workload."""
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from bench.registry import (
+    EIGHT_BITS,
     FRAMEWORKS,
     MAX_INPUT_SIZE,
     MODELS,
@@ -32,7 +33,6 @@ from bench.schema.document import (
 )
 
 Sharing = Literal["time-slicing", "mps", "mig"]
-EIGHT_BITS: tuple[Precision, ...] = ("fp8", "int8-weights")
 
 WHOLE_DEVICE: Sharing = "time-slicing"
 """The value of `sharing` that, with one tenant, stands for a device that nobody shares."""

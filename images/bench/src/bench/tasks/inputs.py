@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.models.sizes import DECODERS
-from bench.registry import MODELS
+from bench.registry import DECODERS, MODELS
 from bench.schema import Cell
 
 # Token ids of the synthetic texts are below this; bench.models.*.text_classifier embed as many.

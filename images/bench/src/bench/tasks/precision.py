@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from bench.models.quantized import quantize
-from bench.models.sizes import DECODERS
+from bench.models.sizes import make_rotation
 from bench.models.torch import LanguageModel
+from bench.registry import DECODERS
 from bench.schema import Cell, PrecisionError
 from bench.tasks.torch import build_task
 
@@ -30,7 +31,7 @@ def measure_precision_error(cell: Cell, device: torch.device, dtype: torch.dtype
             exact = build_task(one).networks["model"]
             model = copy.deepcopy(exact).to(dtype)
             quantize(model, cell.precision)
-            widen(exact, DECODERS[cell.model].make_rotation(capacity))
+            widen(exact, make_rotation(DECODERS[cell.model], capacity))
             prompt = torch.randint(DECODERS[cell.model].vocabulary_size, (1, capacity - num_steps))
             return compare(list(generate(model, exact, prompt, num_steps)))
     finally:
