@@ -15,12 +15,23 @@ from collector.grid import format_figure, make_grid
 from collector.report.figures import find_front, show_tokens
 from collector.results.collection import Collection
 from collector.tables.comparisons import make_ranking_table
-from collector.tables.language import make_language_table
-from factories import make_cell, make_environment, make_gpu, make_gpu_use, make_memory, make_result, make_validity
+from collector.tables.language import make_language_table, tabulate_tokens
+from factories import (
+    make_cell,
+    make_cpu_use,
+    make_environment,
+    make_failed_result,
+    make_gpu,
+    make_gpu_use,
+    make_memory,
+    make_result,
+    make_validity,
+)
 from measured_runs import Collect, make_repeats
 from price_tables import make_price, make_price_table
 
 PRICES = make_price_table(make_price("box", 0.002, gpu="T4"))  # of a second
+P4 = make_gpu(name="Tesla P4")
 GPU: dict[str, Any] = {"environment": make_environment(gpus=(make_gpu(),)), "gpu_use": (make_gpu_use(),)}
 TOKENS = {"device": "gpu", "model": "llama-tiny", "input_size": 256, "num_classes": None}
 
@@ -35,7 +46,10 @@ def run(collect: Collect) -> Collection:
     memory = make_memory(peak_memory_allocated_bytes=2**30)
     times = {("prefill", 4): 0.04, ("decode", 4): 0.01, ("decode", 16): 0.02}
     others = {"memory": memory, "pipelined": PipelinedWindow(num_steps=100, seconds=0.8), **GPU}
-    results = [make_repeats(make_decoder(*key), *[time] * 3, **others) for key, time in times.items()]
+    results = [
+        make_repeats(make_decoder(*key, max_warmup_seconds=1.0 + time), *[time] * 3, **others)  # paired nonetheless
+        for key, time in times.items()
+    ]
     return collect(*sum(results, []), *make_repeats(make_decoder("decode", 64), 0.09, **GPU))
 
 
@@ -86,8 +100,12 @@ def test_a_data_set_has_no_tokens(run: Collection, collect: Collect) -> None:
 
 
 def test_the_table_of_language_models(run: Collection) -> None:
-    table = make_language_table(analyze_run(run))
+    analysis = analyze_run(run)
+    table, figures = make_language_table(analysis), tabulate_tokens(analysis.summary, analysis.collection)
     prefill, decode, *_ = (dict(zip(table.headings, row, strict=True)) for row in table.format_rows())
+    assert (figures["tokens_per_s_low"] * figures["interval_high_seconds"]).iloc[1] == pytest.approx(4, rel=1e-10)
+    assert figures["time_per_output_token_seconds_low"].iloc[1] == figures["interval_low_seconds"].iloc[1]
+    assert figures["time_per_output_token_seconds"].isna().tolist() == [True, False, False, False]
     assert (prefill["tokens/s"], prefill["each sequence, tokens/s"]) == ("25,600", "6,400")
     assert [row["pipelined, tokens/s"] for row in (prefill, decode)] == ["128,000", "500.0"]
     assert (decode["tokens/s"], decode["each sequence, tokens/s"]) == ("400.0", "100.0")
@@ -102,9 +120,14 @@ def test_a_speed_in_few_bits_stands_beside_its_error_of_whichever_repeat_has_it(
     cells = [make_decoder("decode", 4, precision=name) for name in ("fp32", "fp16", "bf16")]
     first = make_result(cells[2], precision_error=error, validity=make_validity("contaminated"), **GPU)
     others = [make_result(cell, repeat=number, **GPU) for number, cell in zip((1, 1, 2), cells, strict=True)]
-    table = make_language_table(analyze_run(collect(first, *others)))
+    late = make_result(cells[2], repeat=3, precision_error=error.model_copy(update={"relative_error": 1.0}), **GPU)
+    failed = make_failed_result(make_decoder("decode", 8))
+    elsewhere = make_result(make_decoder("prefill", 4), **GPU | {"environment": make_environment(gpus=(P4,))})
+    table = make_language_table(analyze_run(collect(first, *others, late, failed, elsewhere)))
+    assert "time to first token, ms" not in table.headings
     texts = [row[table.headings.index("error against float64")] for row in table.format_rows()]
-    assert texts == ["–", "error not measured", "0.0123, 97.7 % of tokens equal"]
+    assert [row[table.headings.index("KV cache, MiB")] for row in table.format_rows()] == 2 * ["4.00"] + 2 * ["2.00"]
+    assert texts == ["–", "–", "error not measured", "0.0123, 97.7 % of tokens equal"]
 
 
 def test_the_grid_counts_tokens(run: Collection, collect: Collect) -> None:
@@ -116,8 +139,11 @@ def test_the_grid_counts_tokens(run: Collection, collect: Collect) -> None:
         ("energy of a million tokens (GPU)", "J", "5,860"),
         ("cost of a million tokens (cheapest machine)", "EUR", "0.0781"),
     ]
-    mixed = collect(*make_repeats(make_cell(), 0.1), *make_repeats(make_decoder("decode", 4, device="cpu"), 0.1))
-    assert make_grid(analyze_run(mixed)).metrics[1].unit.label == "samples/s or tokens/s"
+    used: dict[str, Any] = {"cpu_use": make_cpu_use(energy_joules=9.0), "memory": make_memory()}
+    decoder = make_repeats(make_decoder("decode", 4, device="cpu"), 0.1, **used)
+    mixed = analyze_run(collect(*make_repeats(make_cell(), 0.1), *decoder))
+    assert make_grid(mixed).metrics[1].unit.label == "samples/s or tokens/s"
+    assert {"tokens/s/W", "peak memory, GiB"} <= {*make_language_table(mixed).headings}
 
 
 def test_the_front_has_what_nothing_beats_in_both(run: Collection) -> None:

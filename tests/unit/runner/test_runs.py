@@ -10,14 +10,23 @@ from rich.console import Console
 
 from bench.errors import UserError
 from bench.schema import Cluster, Run
-from bench.store import Store
+from bench.store import ResultKey, Store, result_key
 from collector.results.load import load_run
-from factories import make_cell, make_run, make_validity, present, put_documents
+from factories import make_cell, make_failed_result, make_run, make_validity, present, put_documents
 from ongoing_runs import make_ongoing
 from runner.kubernetes.names import JobKey
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.tracked_jobs import TrackedJob
-from runner.runs import NO_RETRIES, Records, Retries, RunRequest, begin_run, find_unfinished_run, read_run
+from runner.runs import (
+    NO_RETRIES,
+    Records,
+    Retries,
+    RunRequest,
+    begin_run,
+    find_unfinished_run,
+    measure_attempt,
+    read_run,
+)
 from runner.stored_runs import find_newest_run
 from stored_runs import (
     CELL_A,
@@ -120,6 +129,7 @@ def test_the_newest_run_is_the_one_begun_last_whose_plan_can_be_read(store: Stor
         ({"begun": NOW - timedelta(hours=23, minutes=59)}, True),
         ({"begun": NOW - timedelta(hours=24, seconds=1)}, False),
         ({"begun": NOW + timedelta(minutes=5)}, True),  # another machine's clock, or this one's set back
+        ({"begun": NOW + timedelta(hours=25)}, False),
         ({"hostname": "bench-2"}, False),
         ({"repeats": 2}, False),
         ({"cells": (CELL_A,)}, False),
@@ -220,6 +230,24 @@ def test_a_repeat_that_is_measured_again_has_the_record_that_can_be_read(how: st
     assert recorder.find_record(tracked) == result
 
 
+def test_all_records_that_are_not_ok_are_earlier_ones_and_damaged_ones_alone_are_read_again(store: Store) -> None:
+    run = make_own_run()
+    timeout = make_failed_result(CELL_A, status="timeout", run_id=run.run_id, repeat=1, attempt="a0")
+    results = [timeout, make_contaminated(run, CELL_A), make_ok(run, CELL_B)]
+    put_documents(store, run, results)
+    keys, records = [result_key(*ResultKey.of(result)) for result in results], Records(store, run.run_id)
+    store.put(keys[0], b"{")
+    assert records.read_snapshot().damaged == keys[:1]
+    store.put(keys[0], timeout.to_json())
+    store.put(keys[2], b"{")
+    snapshot, repeat = records.read_snapshot(), (CELL_A.cell_id, 1)
+    assert (snapshot.damaged, snapshot.earlier) == ([], {repeat: tuple(keys[:2])})
+    seconds = [(result.finished_at - result.started_at).total_seconds() for result in results[:2]]
+    assert (snapshot.seconds[repeat], min(seconds) > 0) == (sum(seconds), True)
+    assert snapshot.find_present(Retries(failed=True, contaminated=True)) == {(CELL_B.cell_id, 1)}
+    assert measure_attempt(NOW, NOW + timedelta(days=400)) == 0  # a clock that was set meanwhile
+
+
 ONE, NEW, OTHER = "1" * 64, "2" * 64, "3" * 64
 """Digests of certificates of authorities."""
 
@@ -301,6 +329,7 @@ def test_an_unfinished_run_is_resumed_by_itself_on_the_same_cluster_alone(
     """Two clusters may both be called `default`."""
     run = make_own_run(cluster=make_place(context="default", authorities=(ONE,)))
     put_documents(store, run, [])
+    put_documents(store, make_own_run(number="b000"), [])  # of this machine
     plan = make_own_run(cluster=make_place(context="default", authorities=authorities))
     plan = plan.model_copy(update={"run_id": plan.run_id[:-4] + "ffff"})
     found = Request(store=store, run_id=None, plan=plan).choose_run()

@@ -33,7 +33,7 @@ def test_keys_follow_the_layout() -> None:
     assert node_fault_key(*ids) == f"runs/smoke-1/node-faults/{CELL_ID}/3-ab12.json"
     assert meeting_prefix(*ids) == f"runs/smoke-1/tenants/{CELL_ID}/3-ab12/"
     assert meeting_key(*ids, "window") == f"runs/smoke-1/tenants/{CELL_ID}/3-ab12/window.json"
-    assert meeting_key(*ids, "ready", 7) == f"runs/smoke-1/tenants/{CELL_ID}/3-ab12/ready-7.json"
+    assert meeting_key(*ids, "ready", 0) == f"runs/smoke-1/tenants/{CELL_ID}/3-ab12/ready-0.json"
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,15 @@ def test_what_is_known_of_an_attempt_lies_under_one_name_in_several_folders(
         f"runs/smoke-1/results/{CELL_ID}/1-a.json\n",
         f"runs/smoke-1/results/{CELL_ID}/x/1-a.json",
         "runs/smoke-1/results/no-hash/1-a.json",
+        f"runs/smoke-1/results/{'a' * 55}-0a1b2c3d/1-a.json",
+        f"runs/smoke-1/results/{CELL_ID}/1-a-json",
     ],
 )
 def test_other_keys_are_no_result_keys(key: str) -> None:
     assert parse_result_key(key) is None
 
 
-@pytest.mark.parametrize("name", ["", "..", "a/b", "A", "a b"])
+@pytest.mark.parametrize("name", ["", "..", "a/b", "A", "a b", "a" * 64])
 def test_names_that_could_leave_their_folder_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="is no run id"):
         run_key(name)

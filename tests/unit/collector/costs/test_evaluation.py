@@ -17,7 +17,10 @@ from price_tables import make_price, make_price_table
 T4 = make_price("box", 0.002, gpu="T4")
 FOUR = make_price("four", 0.004, gpu="T4", num_gpus=4)
 PLAIN = make_price("plain", 0.0005, cpu="Xeon 2.20GHz")
-ON_GPU = {"environment": make_environment(gpus=(make_gpu(),)), "gpu_use": (make_gpu_use(),)}
+ON_GPU = {
+    **{"environment": make_environment(gpus=(make_gpu(),)), "gpu_use": (make_gpu_use(),)},
+    "cpu_use": make_cpu_use(energy_joules=9.0),
+}
 
 
 def ask(*collections: Collection, prices: tuple[PriceRow, ...] = (T4, FOUR, PLAIN), **question: Any) -> CostDocument:
@@ -51,15 +54,15 @@ def test_a_sample_costs_the_time_of_its_step(on_gpu: Collection) -> None:
     assert dearer.cost_per_1000_samples.high == pytest.approx(15.625 * row["interval_high_seconds"] * 0.002)
 
 
-def test_energy_is_what_the_gpu_counted_and_co2_follows(on_gpu: Collection) -> None:
+def test_energy_is_what_gpu_and_cpu_counted_and_co2_follows(on_gpu: Collection) -> None:
     cell = ask_one(on_gpu)
     assert cell.energy is not None
-    # 180 J in 30 steps of 64 samples; 360 g/kWh with a PUE of 1.25.
-    assert cell.energy.joules_per_1000_samples.value == pytest.approx(180 / 30 / 64 * 1000)
-    assert (cell.energy.covers, cell.energy.is_estimate) == (("GPU",), False)
+    # 180 J in 30 steps of 64 samples, 9 J in 3; 360 g/kWh with a PUE of 1.25.
+    assert cell.energy.joules_per_1000_samples.value == pytest.approx((180 / 30 + 9 / 3) / 64 * 1000)
+    assert (cell.energy.covers, cell.energy.is_estimate) == (("GPU", "CPU sockets"), False)
     co2 = cell.offers[0].co2_grams_per_1000_samples
     assert co2 is not None
-    assert co2.value == pytest.approx(93.75 * 1.25 * 360 / 3.6e6)
+    assert co2.value == pytest.approx(140.625 * 1.25 * 360 / 3.6e6)
 
 
 def test_energy_of_a_gpu_that_counted_nothing_is_its_full_power_at_most(collect: Collect) -> None:

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from statsmodels.stats.power import TTestIndPower
 
 from collector.statistics import Estimate, RepeatVariances, estimate_center, estimate_ratio
 from collector.versus.sides import NONE, Component
@@ -86,15 +87,6 @@ def test_a_cell_that_varied_more_than_the_others_has_to_differ_by_more(own_devia
     assert verdict.verdict == expected
 
 
-def test_many_ratios_are_adjusted_for_their_number() -> None:
-    one = make_test(1.06, 0.015)
-    assert judge([one])[0].verdict == "above"
-    others = [make_test(1.0, 0.001) for _ in range(9)]
-    verdicts = judge([one, *others])
-    assert verdicts[0].verdict == "undecided"
-    assert verdicts[0].p_adjusted == pytest.approx(10 * verdicts[0].p_value)
-
-
 COMPONENTS = st.builds(
     Component, log_variance=st.floats(-14, -3).map(math.exp), degrees_of_freedom=st.none() | st.floats(1, 30)
 )
@@ -130,6 +122,12 @@ def test_so_many_repeats_decide_in_four_of_five_cases(ratio: float, floor: float
     decided = {count: _count_decided(test, count, ratio) for count in (number - 1, number)}
     assert decided[number - 1] < 0.87
     assert 0.73 < decided[number]
+
+
+def test_the_number_of_repeats_is_that_of_another_library_for_a_power_of_four_fifths() -> None:
+    # The log ratio is 0.6 standard deviations of one repeat, whose variance is half of three squared errors.
+    number = count_repeats(make_test(math.exp(0.6 * 0.01 * math.sqrt(1.5)), 0.01, noise=NONE, floor=0.0), 1)
+    assert number == math.ceil(TTestIndPower().solve_power(0.6, power=0.8, alpha=0.05))
 
 
 def _count_decided(test: RatioTest, count: int, ratio: float, num_cases: int = 600) -> float:

@@ -4,15 +4,17 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from http import HTTPStatus
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
 from cluster_objects import load_job, load_object, load_pod
 from ongoing_runs import SameThread, make_ongoing, track
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.failures import (
     CONFIGURATION_SECONDS,
     FAILED_CREATE,
@@ -46,7 +48,7 @@ def say(
         "type": "Normal" if reason == "Pulling" else "Warning",
         "reason": reason,
         "message": message,
-        "lastTimestamp": f"2026-11-22T{at}Z",
+        "lastTimestamp": f"2026-11-22T{at}Z" if at else None,
         "eventTime": None,
         "series": last_seen and {"lastObservedTime": f"2026-11-22T{last_seen}Z", "count": 9},
     }
@@ -69,8 +71,13 @@ PULLING = say("Pulling", "Pulling image x", "06:01:00")
         ),
         ([SANDBOX, PULLING], {}),  # what came before it is over
         (
-            [say("FailedAttachVolume", "in use", "06:00:00", last_seen="06:05:00.000000"), PULLING],
-            {"p1": "FailedAttachVolume: in use"},
+            [
+                say("FailedAttachVolume", "in use", "06:00:00", last_seen="06:05:00.000000"),
+                PULLING,
+                say("FailedMount", "no volume", "", uid="p2") | {"eventTime": "2026-11-22T06:05:00Z"},
+                say("Pulling", "Pulling image x", "06:01:00", uid="p2"),
+            ],
+            {"p1": "FailedAttachVolume: in use", "p2": "FailedMount: no volume"},
         ),
         # What a kubelet says of its name servers is no problem, and hides none.
         *[
@@ -86,6 +93,11 @@ def test_the_newest_warning_of_a_pod_is_its_problem_on_one_line(
     events: list[dict[str, Any]], problems: dict[str, str]
 ) -> None:
     assert read_reasons(cast(Connection, Objects(*events)), "space") == problems
+
+
+def test_nobody_says_why_where_events_may_not_be_read() -> None:
+    server: Any = SimpleNamespace(list_items=Mock(side_effect=ApiError(HTTPStatus.FORBIDDEN, "Forbidden", "not you")))
+    assert read_reasons(server, "space") == {}
 
 
 def test_of_each_job_the_newest_message_counts() -> None:
@@ -122,7 +134,9 @@ def explain(tmp_path: Path) -> Explain:
         ("ImagePullBackOff", 'Back-off pulling image "x": not found', "bad-image", 0),
         ("ErrImagePull", "401 Unauthorized", "bad-image", 0),
         ("ErrImagePull", "pull access denied", "bad-image", 0),
-        ("ErrImagePull", "dial tcp: i/o timeout", "bad-image", IMAGE_SECONDS),
+        ("ErrImagePull", "403 Forbidden", "bad-image", 0),
+        ("ErrImagePull", "x/nvidia-container-cli: dial tcp: i/o timeout", "bad-image", IMAGE_SECONDS),
+        ("ImageInspectError", "", "bad-image", IMAGE_SECONDS),
         ("RegistryUnavailable", "", "bad-image", IMAGE_SECONDS),
         ("InvalidImageName", "couldn't parse", "bad-image", 0),
         ("ErrImageNeverPull", "", "bad-image", 0),
@@ -141,7 +155,7 @@ def test_a_container_that_cannot_start_is_waited_for_as_its_reason_deserves(
     )
 
 
-@pytest.mark.parametrize(("reason", "node"), [("ContainerCreating", "node-1"), ("", "node-1"), ("", "")])
+@pytest.mark.parametrize(("reason", "node"), [("PodInitializing", "node-1"), ("", "node-1"), ("", "")])
 def test_a_pod_that_has_a_node_and_no_reason_of_its_own_has_that_of_its_events(
     explain: Explain, reason: str, node: str
 ) -> None:
@@ -160,6 +174,7 @@ TERMINATING = {"job": replace(LACKING, num_terminating=1)}
     [
         ([], {"job": RUNNING}, None, None, ""),
         ([], {"job": replace(LACKING, num_active=1)}, None, None, ""),
+        ([], {"job": replace(LACKING, is_suspended=True)}, None, None, ""),
         (["unschedulable", "image"], {}, "unschedulable", 900.0, "no node took the pod: 0/1 nodes are available: 1 I"),
         ([], {"said": MESSAGES["quota"]}, "unschedulable", 900.0, "exceeded quota"),  # as for a node
         ([], {"said": MESSAGES["no-account"]}, "bad-configuration", CONFIGURATION_SECONDS, "account"),
@@ -193,6 +208,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return clock
 
 
+def read_warnings(pending: PendingPods) -> list[str]:
+    return cast(SameThread, pending.run.dispatcher).warnings
+
+
 def follow(folder: Path, server: Objects, *jobs: TrackedJob) -> PendingPods:
     """Return what watches these Jobs, which are in flight."""
     for tracked in jobs:
@@ -217,7 +236,9 @@ def test_however_many_jobs_lack_a_pod_it_is_asked_once_and_then_less_and_less_of
     assert asked_at == [10, 20, 40, 80, 140, 200]  # of 200 Jobs by one list of events
     assert pending.is_room_needed
     clock.now += 900.0
+    server.events = (say(FAILED_CREATE, "exceeded quota: q, used: pods=9", "06:00:00", job=jobs[0].name),)
     assert [tracked for tracked, verdict in pending.check() if verdict.message == words] == jobs
+    assert not pending.is_room_needed
 
 
 def test_a_job_between_two_pods_is_asked_about_only_after_a_minute(clock: SimpleNamespace, tmp_path: Path) -> None:
@@ -228,8 +249,37 @@ def test_a_job_between_two_pods_is_asked_about_only_after_a_minute(clock: Simple
         assert pending.check() == []
     assert server.num_asked == 0
     clock.now = 60
-    assert pending.check() == []
-    assert server.num_asked == 1
+    assert (pending.check(), server.num_asked, read_warnings(pending)) == ([], 1, [])
+    tracked.job = LACKING  # of which nobody says why: asked after 10 seconds again, and told after a minute
+    for clock.now in range(61, 61 + 61):
+        assert (pending.check(), len(read_warnings(pending))) == ([], clock.now == 61 + 60)
+    assert server.num_asked == 4
+
+
+def test_a_pod_that_no_node_takes_waits_for_its_turn_while_others_get_on(
+    clock: SimpleNamespace, tmp_path: Path
+) -> None:
+    tracked, other = track("cpu", 1), track("cpu", 2)
+    tracked.job, tracked.pods, other.job = LACKING, {"x": load_pod("unschedulable")}, RUNNING
+    pending = follow(tmp_path, Objects(), tracked, other)
+    for job in (RUNNING, load_job("complete")):
+        other.job, clock.now = job, clock.now + 2000
+        assert pending.check() == []
+    other.state, clock.now = "done", clock.now + 9
+    assert (pending.check(), read_warnings(pending)) == ([], [])
+    for seconds, ended, num_warnings in ((1, [], 1), (889, [], 2), (1, [tracked], 3)):
+        clock.now += seconds
+        assert [found for found, _ in pending.check()] == ended
+        assert len(read_warnings(pending)) == num_warnings
+    tracked.pods = {"x": replace(load_pod("image"), waiting_reason="InvalidImageName")}  # is given up at once
+    assert [found for found, _ in pending.check()] == [tracked]
+    assert len(read_warnings(pending)) == 4
+
+
+def test_what_differs_in_numbers_and_their_order_is_told_once_but_for_versions() -> None:
+    nodes = ("0/3 nodes are available: 1 busy, 2 taken.", "0/4 nodes are available: 3 taken, 1 busy.")
+    assert len({Verdict(kind="unschedulable", message=words).dedup_key for words in nodes}) == 1
+    assert len({Verdict(kind="bad-image", message=f"x:{version} not found").dedup_key for version in (1, 2)}) == 2
 
 
 def test_a_pod_that_takes_long_to_start_is_given_up_once_it_is_said_why(clock: SimpleNamespace, tmp_path: Path) -> None:

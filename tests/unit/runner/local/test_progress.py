@@ -5,6 +5,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,15 +13,17 @@ import pytest
 from rich.console import Console
 
 from bench.schema import PlannedCell, Reason, Validity, Verdict
+from cluster_objects import load_job
 from factories import make_cell, make_failed_result, make_result, make_validity
 from ongoing_runs import track
-from runner.kubernetes.tracked_jobs import TrackedJobs
+from runner.kubernetes.tracked_jobs import State, TrackedJobs
 from runner.matrix import Repeat, order_repeats
 from runner.progress import (
     ClusterProgress,
     LocalProgress,
     RunEvent,
     RunEvents,
+    count_states,
     describe_verdict,
     name_busiest,
     read_others,
@@ -66,6 +69,7 @@ def test_a_pipe_gets_a_line_for_each_repeat_and_one_of_progress_now_and_then(wai
         wait(40.0)
         progress.show()
         progress.finish_repeat(second, make_failed_result(CELL_B, message="ended by SIGSEGV [core dumped]"))
+        assert "2 done, 2 to go, 1 of the done failed" in progress.format_line()
 
     assert file.getvalue().splitlines() == [
         f"measuring {SLUG_A}, repeat 1/2, 0 s; 1 running, 3 to go",
@@ -137,10 +141,12 @@ def test_every_line_is_an_event_of_the_schema() -> None:
 
 def test_a_scrape_finds_the_counts_of_the_run_and_of_its_requests() -> None:
     connection: Any = SimpleNamespace(num_requests={"list jobs": 3}, rate_limiter=SimpleNamespace(num_allowed=4))
-    with ClusterProgress(Console(file=io.StringIO())) as progress:
+    file, tracked = io.StringIO(), track("cpu", 1)
+    tracked.disrupted_pod_uids = frozenset({"a", "b"})
+    with ClusterProgress(Console(file=file)) as progress:
         registry = progress.serve_metrics(connection, 0)
         progress.tick(TrackedJobs([track("cpu", 1)]))
-        progress.finish(track("cpu", 1), make_result(CELL_A))
+        progress.finish(tracked, make_result(CELL_A))
         progress.warn("no node fits")
 
     found = {
@@ -151,9 +157,21 @@ def test_a_scrape_finds_the_counts_of_the_run_and_of_its_requests() -> None:
             "api_requests_total": {"request": "list jobs"},
             "api_parallel_requests": {},
             "warnings_total": {},
+            "preempted_pods_total": {},
         }.items()
     }
-    assert list(found.values()) == [1, 1, 3, 4, 1]
+    assert list(found.values()) == [1, 1, 3, 4, 1, 2]
+    assert "after 2 preempted" in file.getvalue()
+
+
+def test_jobs_are_counted_by_what_they_do_now() -> None:
+    jobs, running = [track("cpu", seed) for seed in range(6)], load_job("running")
+    states: list[State] = ["to-submit", "submitting", "recording", "in-flight", "in-flight", "in-flight"]
+    for tracked, state in zip(jobs, states, strict=True):
+        tracked.state = state
+    starting = replace(running, num_ready=0)
+    jobs[3].job, jobs[4].job, jobs[5].job = running, starting, replace(starting, num_active=0, is_suspended=True)
+    assert list(count_states(TrackedJobs(jobs)).values()) == [0, 1, 3, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -184,7 +202,7 @@ def test_the_busiest_of_others_are_named(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize(
     ("verdicts", "warns"),
-    [(("contaminated", "valid", "contaminated"), False), (("valid", "contaminated", "contaminated"), True)],
+    [(("contaminated", "valid", "contaminated"), False), (("contaminated",) * 3, True)],
 )
 def test_two_contaminated_repeats_in_a_row_are_warned_of(
     verdicts: tuple[str, ...], warns: bool, monkeypatch: pytest.MonkeyPatch
@@ -197,4 +215,5 @@ def test_two_contaminated_repeats_in_a_row_are_warned_of(
         validity = make_validity() if verdict == "valid" else make_validity(verdict)  # type: ignore[arg-type]
         progress.finish_repeat(repeat, make_result(validity=validity))
     assert ("busiest beside the run: ffmpeg (1.5 cores, process 7)" in file.getvalue()) is warns
-    assert ("when the machine is quiet: RETRY\n" in file.getvalue()) is warns
+    assert file.getvalue().count("when the machine is quiet: RETRY\n") == warns
+    assert f"3 done, {verdicts.count('contaminated')} contaminated" in progress.format_line()
