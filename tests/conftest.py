@@ -116,8 +116,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return one worker more than there are cores: the one with the tests of the cluster waits most of its time."""
-    return len(os.sched_getaffinity(0)) + 1
+    """Return two workers more than there are cores: that of the cluster's tests waits most of its time, others often."""
+    return len(os.sched_getaffinity(0)) + 2
 
 
 @pytest.hookimpl(optionalhook=True)
