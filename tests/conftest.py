@@ -116,7 +116,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return two workers more than there are cores: that of the cluster's tests waits most of its time, others often."""
+    """Return two workers more than there are cores: that of the cluster waits most of its time, others often."""
     return len(os.sched_getaffinity(0)) + 2
 
 
