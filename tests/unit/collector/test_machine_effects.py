@@ -37,6 +37,13 @@ def test_a_machine_that_shares_no_cell_with_another_is_left_out() -> None:
     assert effects["b"].degrees_of_freedom == 1
 
 
+def test_machines_that_no_cell_connects_are_not_held_against_each_other() -> None:
+    values = [1.0, 2.0, 100.0, 100.0]
+    effects = estimate_machine_effects(values, ["c1", "c1", "c2", "c2"], ["a", "b", "y", "z"])
+    assert [effects[name].center for name in "abyz"] == pytest.approx([0.5**0.5, 2**0.5, 1.0, 1.0])
+    assert all(effect.interval is None for effect in effects.values())  # one value each: nothing is known of the spread
+
+
 def test_equal_values_are_known_no_better_than_the_clock_reads() -> None:
     # The mean of two values on a machine is 2 s; its factor is half of the difference of two such means.
     effect = estimate_machine_effects([2.0] * 4, ["c1"] * 4, list("aabb"))["a"]
@@ -49,3 +56,15 @@ def test_a_later_cell_connects_two_groups() -> None:
     assert join_overlapping(map(frozenset, ("ab", "yz", "bc"))) == [frozenset("yz"), frozenset("abc")]
     # b is as fast as c by the third cell, so a : b : c : d is 1 : 2 : 2 : 4, with the geometric mean 2
     assert [effects[name].center for name in "abcd"] == pytest.approx([0.5, 1.0, 1.0, 2.0])
+
+
+def test_machines_that_are_alike_are_called_different_in_one_run_of_twenty_at_most() -> None:
+    rng = np.random.default_rng(3)
+    cells = [cell for cell in range(6) for _ in range(8)]
+    machines = [f"m{number % 4}" for _ in range(6) for number in range(8)]
+    num_false = 0
+    for _ in range(400):
+        values = np.exp(np.repeat(rng.standard_normal(6), 8) + 0.02 * rng.standard_normal(48))
+        effects = estimate_machine_effects(values.tolist(), cells, machines).values()
+        num_false += any(effect.excludes_one(len(effects)) for effect in effects)
+    assert num_false <= 33  # 400 runs at 5 %: above 33 with a chance of 0.2 %

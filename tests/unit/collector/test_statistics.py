@@ -24,7 +24,15 @@ from collector.statistics import (
     measure_variance,
     scale_estimate,
 )
-from intervals import read_interval
+from intervals import measure_coverage, read_interval
+
+
+@pytest.mark.parametrize("num_repeats", [2, 3, 5])
+def test_the_interval_holds_the_truth_about_as_often_as_it_says(num_repeats: int) -> None:
+    rng = np.random.default_rng(7)
+    # 4,000 draws: the share of 0.95 has a standard error of 0.0034.
+    draws = np.exp(0.05 * rng.standard_normal((4000, num_repeats)))
+    assert measure_coverage(estimate_center(list(values)) for values in draws) == pytest.approx(0.95, abs=0.0138)
 
 
 def test_the_centre_and_the_interval_of_three_repeats_are_those_computed_by_hand() -> None:
@@ -80,6 +88,22 @@ def test_a_ratio_of_sides_with_other_numbers_of_values_is_no_surer_than_if_both_
         assert ratio.degrees_of_freedom == pytest.approx(oracles[1].df)
 
 
+@pytest.mark.parametrize(("few", "many"), [(2, 3), (2, 10), (3, 30), (5, 10)])
+def test_sides_that_are_equal_are_rarely_called_different_however_many_values_they_have(few: int, many: int) -> None:
+    rng, number = np.random.default_rng(20261123), 4000
+    p_values = np.array(
+        [
+            estimate_ratio(
+                *(estimate_center(list(np.exp(0.02 * rng.normal(size=size)))) for size in (few, many))
+            ).p_value
+            for _ in range(number)
+        ]
+    )
+    # Alone, and in a table of ten; three standard deviations of the share.
+    for bound in (0.05, 0.005):
+        assert (p_values < bound).mean() <= bound + 3 * math.sqrt(bound / number)
+
+
 def test_an_estimate_that_was_put_together_is_not_pooled() -> None:
     joined, many = (Estimate(center=1.0, log_standard_error=e, degrees_of_freedom=n) for e, n in ((0.1, 2.5), (1.0, 9)))
     assert estimate_ratio(joined, many).log_standard_error == pytest.approx(math.hypot(0.1, 1.0))
@@ -109,6 +133,17 @@ def test_a_difference_is_stated_exactly_where_the_joint_interval_excludes_1(rati
     assume(abs(judged.p_adjusted - 0.05) > 1e-7)  # at the bound, rounding decides
     assert judged.is_different is (judged.p_adjusted < 0.05)
     assert inverse.excludes_one(size) is judged.is_different
+
+
+@pytest.mark.parametrize("size", [2, 10])
+def test_any_of_the_intervals_of_equal_sides_excludes_1_in_one_of_twenty_families_at_most(size: int) -> None:
+    rng, number = np.random.default_rng(20261124), 1000
+    num_false = 0
+    for _ in range(number):
+        sides = np.exp(0.02 * rng.standard_normal((size, 2, 3)))
+        ratios = [estimate_ratio(*(estimate_center(list(side)) for side in pair)) for pair in sides]
+        num_false += any(ratio.excludes_one(size) for ratio in ratios)
+    assert num_false / number <= 0.05 + 3 * math.sqrt(0.05 / number)
 
 
 @pytest.mark.parametrize(("percent", "enough"), [(95, 20), (99, 100)])

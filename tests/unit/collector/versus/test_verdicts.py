@@ -87,6 +87,15 @@ def test_a_cell_that_varied_more_than_the_others_has_to_differ_by_more(own_devia
     assert verdict.verdict == expected
 
 
+def test_many_ratios_are_adjusted_for_their_number() -> None:
+    one = make_test(1.06, 0.015)
+    assert judge([one])[0].verdict == "above"
+    others = [make_test(1.0, 0.001) for _ in range(9)]
+    verdicts = judge([one, *others])
+    assert verdicts[0].verdict == "undecided"
+    assert verdicts[0].p_adjusted == pytest.approx(10 * verdicts[0].p_value)
+
+
 COMPONENTS = st.builds(
     Component, log_variance=st.floats(-14, -3).map(math.exp), degrees_of_freedom=st.none() | st.floats(1, 30)
 )
