@@ -81,7 +81,7 @@ def has_no_gradient(name: str) -> bool:
     That is every convolution of CycleGAN but the generator's last and the discriminator's first and last.
     """
     network, _, tensor = name.partition("/")
-    last = {"generator": ("conv21.bias",), "discriminator": ("conv0.bias", "conv4.bias")}
+    last = {"generator": (f"conv{3 + 2 * NUM_BLOCKS}.bias",), "discriminator": ("conv0.bias", "conv4.bias")}
     kind = network.partition("_")[0]
     return kind in last and tensor.endswith("bias") and tensor not in last[kind]
 
