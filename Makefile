@@ -67,7 +67,7 @@ environments: .venv/tool
 tests: .venv/dev
 	@$(IN_MEMORY) MAKEFLAGS= MFLAGS= $(BIN)/pytest $(PARALLEL) $(PYTEST)
 
-test-fast: .venv/dev ## lint, import rules and the quick tests, in a good minute: no types, frameworks, cluster or browser; PYTEST as for test
+test-fast: .venv/dev ## lint, import rules and the quick tests, in under a minute: no types, frameworks, cluster or browser; PYTEST as for test
 	@$(BIN)/ruff check -q .
 	@$(lint-imports)
 	@$(IN_MEMORY) $(BIN)/pytest $(PARALLEL) -m "$(FAST)" --ignore tests/cluster --ignore tests/e2e $(PYTEST)
