@@ -267,7 +267,7 @@ MAX_SHOWN = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Webhook:
-    """Where alarms are sent: a variable of the environment that holds a URL, and the form of the body."""
+    """Says where alarms are sent, by a variable of the environment that holds a URL, and in which form."""
 
     kind: str
     """A name in FORMATS."""

@@ -93,7 +93,7 @@ class RatioTest:
 
     @property
     def excess_error(self) -> float:
-        """Half the variance of `excess`: that of the cell's own noise where the cell stands out."""
+        """Return half the variance of `excess`: that of the cell's own noise where the cell stands out."""
         own, noise = self.own, self.noise
         stands_out = own.excess > noise.excess and own.log_variance > STANDS_OUT * noise.log_variance
         return self.runs_share**2 * (own if stands_out else noise).excess_error

@@ -219,7 +219,7 @@ def check_version(subject: Subject) -> Finding:
 
 
 def check_permissions(subject: Subject) -> Iterator[Finding]:
-    """Find whether the user may do what the runner does. What it can do without is a warning at most."""
+    """Yield whether the user has each permission of the runner; one it can do without is a warning at most."""
     queue, namespace = subject.target.queue, subject.namespace
     grant = f"`benchmatrix setup{f' --queue {queue}' if queue else ''} --user NAME` by an administrator grants them"
     grant_nodes = (

@@ -58,7 +58,7 @@ class Informer(Generic[T]):
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
-        """Report everything until `stop` is called. It blocks, so call it in a thread.
+        """Post every list and change of the objects until `stop` is called. It blocks, so call it in a thread.
 
         If the server refuses, or is away for longer than the connection's patience, it posts what raises ApiError.
         """

@@ -284,7 +284,7 @@ def build_cyclegan(cell: Cell) -> dict[str, keras.Model]:
 
 
 def build_generator(size: int) -> keras.Model:
-    """Return c7s1-64, d128, d256, nine blocks R256, u128, u64, c7s1-3, as the paper's appendix writes it."""
+    """Return the generator; in the words of the paper's appendix c7s1-64, d128, d256, nine R256, u128, u64, c7s1-3."""
     inputs = make_image_input(size)
     x = _normalize_and_rectify(_convolve_gan(_reflect(inputs, 3), GAN_WIDTH, 7))
     for num_channels in (2 * GAN_WIDTH, 4 * GAN_WIDTH):
