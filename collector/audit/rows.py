@@ -6,13 +6,13 @@ hold under every reading.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import pandas as pd
 
 from bench.measure.roofline import CACHE_TRANSFERS
 from bench.models.flops import count_step_cost
-from bench.registry import FRAMEWORKS, MODELS
+from bench.registry import EIGHT_BITS, ELEMENT_BYTES, FRAMEWORKS, MODELS, Precision
 from collector.audit.table import (
     HALF_RATE,
     PEAK_PRECISIONS,
@@ -46,8 +46,8 @@ LARGER_TILE_SAVING = 4.0
 TOLERANCE = 0.10
 # The least bytes of a weight that is read in this precision; amp may keep weights in fp16.
 WEIGHT_BYTES: dict[StatedPrecision, int] = {
-    **{"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "amp": 2},
-    **dict.fromkeys(("fp8", "int8-weights", "int8"), 1),
+    **{precision: 1 if precision in EIGHT_BITS else ELEMENT_BYTES[precision] for precision in get_args(Precision)},
+    **{"amp": 2, "int8": 1},
 }
 TASK_SAMPLES = {"image-classification": "image", "image-translation": "image"}
 

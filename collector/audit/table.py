@@ -13,7 +13,7 @@ from bench.schema import Cell, Device, Precision
 from bench.schema.document import MAX_STEP_SECONDS, Count, Document, StepSeconds
 from collector.prices.table import split_name
 
-StatedPrecision = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8-weights", "int8", "amp"]
+StatedPrecision = Literal[Precision, "int8", "amp"]
 """`amp`: automatic mixed precision, that is fp16 with float32 accumulation. `int8` is no precision of a cell."""
 Words = Annotated[str, Field(min_length=1, max_length=2000)]
 Tera = Annotated[float, Field(ge=1e-6, le=1e9)]

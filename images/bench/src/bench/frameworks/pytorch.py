@@ -26,9 +26,11 @@ from bench.registry import EIGHT_BITS, MODELS
 from bench.schema import Cell, Device, PrecisionError
 from bench.tasks.inputs import make_inputs
 from bench.tasks.precision import measure_precision_error
-from bench.tasks.torch import Task, build_task
+from bench.tasks.torch import Task, build_task, make_tensors
 from bench.worker.shutdown import die_with_parent
 
+MAX_PARAMETERS_ON_CPU = 10**8
+"""Of models whose error is measured on a CPU: of a billion it would take minutes in float64."""
 # Of the CPU's allocator, of C++'s, of the CUDA runtime (creating a context), of cuBLAS and of cuDNN.
 OUT_OF_MEMORY_WORDS = (
     "DefaultCPUAllocator",
@@ -47,10 +49,6 @@ def load(cell: Cell, num_threads: int) -> "PyTorch":
     torch.set_num_interop_threads(num_threads)
     set_switches(cell, num_threads)
     return PyTorch(cell, num_threads)
-
-
-MAX_PARAMETERS_ON_CPU = 10**8
-"""Of models whose error is measured on a CPU: of a billion it would take minutes in float64."""
 
 
 class PyTorch(Framework):
@@ -260,12 +258,8 @@ class PyTorchWorkload(Workload):
         """
         if MODELS[self._cell.model].task != "text-generation":
             return build_task(self._cell)
-        torch.set_default_dtype(self._half_type or torch.float32)
-        try:
-            with self._device:
-                return build_task(self._cell)
-        finally:
-            torch.set_default_dtype(torch.float32)
+        with make_tensors(self._device, self._half_type or torch.float32):
+            return build_task(self._cell)
 
     def _place(self, tensor: Tensor) -> Tensor:
         keeps_type = self._cell.phase == "train" or not tensor.is_floating_point()

@@ -8,10 +8,9 @@ from torch import Tensor, nn
 
 from bench.models.quantized import quantize
 from bench.models.sizes import make_rotation
-from bench.models.torch import LanguageModel
 from bench.registry import DECODERS
 from bench.schema import Cell, PrecisionError
-from bench.tasks.torch import build_task
+from bench.tasks.torch import build_task, make_tensors
 
 MAX_TOKENS, MAX_STEPS = 2048, 128
 
@@ -25,17 +24,13 @@ def measure_precision_error(cell: Cell, device: torch.device, dtype: torch.dtype
     num_steps = min(MAX_STEPS, capacity // 2)
     one = cell.model_copy(update={"batch_size": 1, "input_size": capacity})
     torch.manual_seed(cell.seed)
-    torch.set_default_dtype(dtype)
-    try:
-        with device, torch.no_grad():
-            exact = build_task(one).networks["model"]
-            model = copy.deepcopy(exact).to(dtype)
-            quantize(model, cell.precision)
-            widen(exact, make_rotation(DECODERS[cell.model], capacity))
-            prompt = torch.randint(DECODERS[cell.model].vocabulary_size, (1, capacity - num_steps))
-            return compare(list(generate(model, exact, prompt, num_steps)))
-    finally:
-        torch.set_default_dtype(torch.float32)
+    with make_tensors(device, dtype), torch.no_grad():
+        exact = build_task(one).networks["model"]
+        model = copy.deepcopy(exact).to(dtype)
+        quantize(model, cell.precision)
+        widen(exact, make_rotation(DECODERS[cell.model], capacity))
+        prompt = torch.randint(DECODERS[cell.model].vocabulary_size, (1, capacity - num_steps))
+        return compare(list(generate(model, exact, prompt, num_steps)))
 
 
 def generate(model: nn.Module, exact: nn.Module, tokens: Tensor, num_steps: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -71,5 +66,5 @@ def widen(model: nn.Module, rotation: object) -> None:
             module.register_forward_pre_hook(enter)
             module.register_forward_hook(leave)
         for name, buffer in list(module.named_buffers(recurse=False)):
-            wide = torch.tensor(rotation, dtype=torch.float64) if isinstance(module, LanguageModel) else buffer.double()
+            wide = torch.tensor(rotation, dtype=torch.float64) if name == "rotation" else buffer.double()
             module.register_buffer(name, wide, persistent=False)

@@ -1,6 +1,7 @@
 """Tasks in PyTorch: networks, the parts of a training step in their order, and inference."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -113,6 +114,17 @@ class ImagePool(nn.Module):
 def compute_gan_loss(prediction: Tensor, *, is_real: bool) -> Tensor:
     """Return the least-squares GAN loss (Mao et al., arXiv 1611.04076): mean squared distance to 1 (real) or 0."""
     return mse_loss(prediction, torch.full_like(prediction, float(is_real)))
+
+
+@contextmanager
+def make_tensors(device: torch.device, dtype: torch.dtype) -> Iterator[None]:
+    """Make new tensors on `device`, floating-point ones in `dtype`, as long as the context lasts."""
+    torch.set_default_dtype(dtype)
+    try:
+        with device:
+            yield
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 def build_task(cell: Cell) -> Task:
