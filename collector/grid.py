@@ -27,6 +27,7 @@ from collector.units import (
     JOULE,
     MILLISECOND,
     NUM_DIGITS,
+    SECOND,
     THROUGHPUT,
     Unit,
     choose_memory_unit,
@@ -296,6 +297,7 @@ def _list_metrics(rows: pd.DataFrame, analysis: Analysis) -> tuple[Metric, ...]:
         Metric("throughput", "throughput", rate, ("rate_per_s",), best=max, signs=("more", "less")),
         Metric("memory", f"peak memory ({of[0]})", choose_memory_unit(memory), tuple(MEMORIES)),
         Metric("energy", energy, JOULE, tuple(ENERGIES)),
+        *(Metric(f"{kind}-start", f"{kind} start", SECOND, (f"{kind}_start_seconds",)) for kind in ("cold", "warm")),
     ]
     if analysis.costs is not None:
         title = f"cost of {name_amount('1,000 samples', 'a million tokens')} (cheapest machine)"

@@ -10,11 +10,13 @@ import numpy as np
 
 from bench.registry import FRAMEWORKS
 from bench.schema import (
+    CompiledPrograms,
     DeviceProfile,
     Environment,
     Framework,
     GpuUse,
     InvalidDocumentError,
+    Phases,
     Result,
     Samples,
     Tenancy,
@@ -101,6 +103,8 @@ def describe_result(result: Result) -> Row:
     What the result does not say is missing or None.
     """
     row = read_fields(result, RESULT_PATHS) | _describe_steps(result)
+    if result.compiled_programs is not None:
+        row |= _describe_start(result.phases, result.compiled_programs)
     batch_size, validity = result.cell.batch_size, result.validity
     if validity is not None:
         row["fault_verdicts"] = " ".join(reason.verdict for reason in validity.reasons)
@@ -122,6 +126,13 @@ def describe_result(result: Result) -> Row:
     if result.device_profile is not None:
         row |= _describe_profile(result.device_profile)
     return row
+
+
+def _describe_start(phases: Phases, programs: CompiledPrograms) -> Row:
+    seconds = _add((phases.import_seconds, phases.build_seconds, phases.first_step_seconds))
+    is_warm = programs.num_loaded > 0 and programs.num_compiled == 0
+    name = "warm_start_seconds" if is_warm else "cold_start_seconds"
+    return {name: seconds} if is_warm or programs.num_loaded == 0 else {}  # partly warm is neither
 
 
 def _describe_steps(result: Result) -> Row:

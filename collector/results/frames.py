@@ -71,7 +71,13 @@ sustain_seconds float64 -
 num_profiled_steps int64 -
 seed int64 -
 """)
-DURATION_COLUMNS = _define_fields("phases", Phases, "float64")
+DURATION_COLUMNS: Columns = {
+    **_define_fields("phases", Phases, "float64"),
+    **_define("""
+cold_start_seconds float64 - Import, build and first step together of a repeat that loaded no compiled program.
+warm_start_seconds float64 - The same of a repeat that loaded all of them from a cache that was filled before.
+"""),
+}
 MEMORY_COLUMNS = _define_fields("memory", Memory, "Int64")
 ENVIRONMENT_COLUMNS = _define("""
 environment_id str - 8 hex digits of all that can change a time: repeats that differ in it are never pooled.

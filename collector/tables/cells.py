@@ -177,8 +177,13 @@ def make_durations_table(analysis: Analysis) -> Table:
         "steady": "timed window",
     }
     columns = [number_column(title, f"{name}_seconds", SECOND) for name, title in titles.items()]
+    columns += [
+        number_column(f"{start} start", f"{start}_start_seconds", SECOND, is_optional=True)
+        for start in ("cold", "warm")
+    ]
     caption = "Durations within a repeat, medians of the repeats that count"
-    return make_table(caption, [CELL, *columns], analysis.measured)
+    remark = "A start is import, build and first step: cold where no compiled program was loaded, warm where all were."
+    return make_table(caption, [CELL, *columns], analysis.measured, remark=remark)
 
 
 MEMORY_TITLES = {

@@ -56,7 +56,7 @@ COLUMNS = (
     *("instance_type", "region", "zone", "is_spot", "image_id", "kubelet_version"),
     *("hostname", "gpu_uuid", "boot_id", "booted_at", "lasting_ids"),
     *("center_step_seconds", "mean_step_seconds", "summarized_by", *CENTER_RATES),
-    *("pipelined_step_seconds", "peak_rss_bytes"),
+    *("pipelined_step_seconds", "peak_rss_bytes", "cold_start_seconds", "warm_start_seconds"),
     *("peak_memory_allocated_bytes", "cpu_energy_per_sample_joules", "gpu_energy_per_sample_joules"),
     "gpu_power_limit_watts",
 )

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from bench.errors import UserError
 from bench.schema import Document
 from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Row
-from collector.units import JOULE, MIB, MILLISECOND, Unit, list_some
+from collector.units import JOULE, MIB, MILLISECOND, SECOND, Unit, list_some
 
 MAX_LISTED = 8
 KEYS: dict[str, str] = {name: name for name in CELL_COLUMNS} | {
@@ -146,7 +146,9 @@ def infer_fields(rows_a: Sequence[Row], rows_b: Sequence[Row], named: set[str]) 
     return found if named & set(PROGRAM_FIELDS) else {}
 
 
-MetricName = Literal["step-time", "time-per-sample", "pipelined-step-time", "peak-memory", "energy"]
+MetricName = Literal[
+    "step-time", "time-per-sample", "pipelined-step-time", "peak-memory", "energy", "cold-start", "warm-start"
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +170,8 @@ class Metric:
     repeats are mostly equal, and else differ by a whole workspace."""
     is_time: bool = True
     """Whether the default noise between runs is that of this metric."""
+    is_of_some: bool = False
+    """Whether only some repeats of a cell may have it, which then stand for the cell."""
     counts_all_tenants: bool = False
     """Whether it is of all tenants of a cell together; else a repeat has that of its first tenant alone."""
 
@@ -188,6 +192,7 @@ class Metric:
         return float(row[column]) / (row["batch_size"] if self.is_per_sample else 1)
 
 
+STARTS: dict[MetricName, str] = {"cold-start": "cold_start_seconds", "warm-start": "warm_start_seconds"}
 _STEP = {"cpu": "center_step_seconds", "gpu": "center_step_seconds"}
 METRICS: dict[MetricName, Metric] = {
     metric.name: metric
@@ -222,6 +227,17 @@ METRICS: dict[MetricName, Metric] = {
             better="lower",
             is_time=False,
             counts_all_tenants=True,
+        ),
+        *(
+            Metric(
+                name=name,
+                title=f"{name.replace('-', ' ')} (import, build and first step)",
+                columns=dict.fromkeys(("cpu", "gpu"), column),
+                unit=SECOND,
+                is_time=False,
+                is_of_some=True,
+            )
+            for name, column in STARTS.items()
         ),
     )
 }

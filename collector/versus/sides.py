@@ -97,6 +97,8 @@ def make_side(name: str, rows: Rows, metric: Metric, *, include_invalid: bool) -
     ok = [row for row in rows if row["status"] == "ok"]
     sound = [row for row in ok if row["verdict"] in SOUND_VERDICTS]
     counted = ok if include_invalid and not sound else sound
+    if metric.is_of_some:
+        counted = [row for row in counted if metric.read(row) is not None] or counted
     values = [value for row in counted if (value := metric.read(row)) is not None]
 
     code: ReasonCode | None = None

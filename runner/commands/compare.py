@@ -38,8 +38,8 @@ MetricOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="step-time, time-per-sample, pipelined-step-time, peak-memory, energy. Default: step-time, and where "
-        "the batches of A and B differ, time-per-sample.",
+        help="step-time, time-per-sample, pipelined-step-time, peak-memory, energy, cold-start, warm-start. Default: "
+        "step-time, and where the batches of A and B differ, time-per-sample.",
     ),
 ]
 RunBArgument = Annotated[

@@ -1,6 +1,5 @@
 """The command `cost`."""
 
-import re
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -43,7 +42,7 @@ MaxStepTimeOption = Annotated[
     float | None,
     typer.Option(
         "--max-step-time",
-        parser=lambda text: read_step_time(str(text)),
+        parser=read_durations("--max-step-time"),
         metavar="TIME",
         help="Only cells whose steps take no longer, such as 20ms per output token, and the cheapest of them.",
     ),
@@ -51,7 +50,6 @@ MaxStepTimeOption = Annotated[
 SpotOption = Annotated[bool, typer.Option("--spot", help="Take spot prices too; such machines may be taken away.")]
 MAX_AMOUNT = 1e12
 """Of epochs and of money: above it is a slip of a digit, and products of it with prices would end as infinite."""
-STEP_TIME = re.compile(r"(?P<number>\d{1,9}(?:\.\d{1,9})?)(?P<unit>ms|s)")
 NOTHING_COUNTS = "No cell has a repeat that counts, so nothing is costed."
 
 
@@ -111,14 +109,6 @@ def cost(
     document = evaluate_costs(collections, table, question)
     page = document.to_json().decode() + "\n" if as_json else write_markdown(document) if as_markdown else None
     show(page, partial(_print_document, document), output)
-
-
-def read_step_time(text: str) -> float:
-    """Return the seconds of `20ms` or `0.5s`."""
-    found = STEP_TIME.fullmatch(text)
-    if found is None or not float(found["number"]):
-        raise UserError(f"--max-step-time {text}: expected a time above 0 with its unit, such as 20ms or 0.5s")
-    return float(found["number"]) * (1e-3 if found["unit"] == "ms" else 1.0)
 
 
 def _ask_for_job(

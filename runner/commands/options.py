@@ -89,8 +89,8 @@ def complete_run_id(ctx: Any, incomplete: str) -> list[str]:
     return [entry.name for entry in found[:MAX_RUN_IDS]] if scheme == "file" else []
 
 
-SECONDS_PER_UNIT = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
-DURATION = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?)(?P<unit>[smhdw]?)", re.ASCII)
+SECONDS_PER_UNIT = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+DURATION = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?)(?P<unit>ms|[smhdw]?)", re.ASCII)
 MAX_SECONDS = 1e9
 """31 years: far from where dates overflow."""
 
@@ -105,8 +105,8 @@ def parse_duration(option: str, text: str, *, least: str = "") -> float:
     if not (parse_duration(option, least) if least else 0) <= seconds <= MAX_SECONDS or seconds == 0:
         bound = f"of at least {least}" if least else "above 0"
         raise UserError(
-            f"{option} {text}: expected a time {bound}, at most 31 years, such as 90s, 45m, 8h, 2d or 12w (a bare "
-            "number is seconds)"
+            f"{option} {text}: expected a time {bound}, at most 31 years, such as 20ms, 90s, 45m, 8h, 2d or 12w "
+            "(a bare number is seconds)"
         )
     return seconds
 

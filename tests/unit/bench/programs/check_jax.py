@@ -109,6 +109,17 @@ def check_the_calibrations_product_is_right_with_options_that_xla_knows(_: Exami
     np.testing.assert_allclose(np.asarray(workload._outputs[0]), left @ right, rtol=1e-3, atol=1e-8)
 
 
+def check_programs_are_counted_that_a_cache_was_asked_for(_: Examiner) -> None:
+    counts = []
+    for num_programs in (1, 1, 0):
+        loaded = framework_module.load(make_cell(framework="jax", mode="compiled"), NUM_THREADS)
+        for _number in range(num_programs):
+            jax.jit(lambda left: left @ left - 0.625)(np.ones((8, 8), np.float32))
+        counts.append(loaded.count_programs().model_dump(exclude_unset=True))
+        jax.clear_caches()
+    assert [tuple(one.values()) for one in counts] == [(0, 1), (1, 0), (0, None)]
+
+
 def check_kernels_and_copies_of_traces_count(_: Examiner) -> None:
     def work() -> None:
         jax.block_until_ready(jax.numpy.ones((64, 64)) @ jax.numpy.ones((64, 64)))

@@ -25,6 +25,7 @@ from bench.frameworks.pytorch import (  # noqa: E402
     set_switches,
 )
 from bench.probes.cpu import limit_library_threads  # noqa: E402
+from bench.schema import CompiledPrograms  # noqa: E402
 from bench.tasks.torch import ImagePool  # noqa: E402
 from factories import make_cell  # noqa: E402
 
@@ -55,6 +56,13 @@ def check_the_record_says_what_was_decided_for_the_mode(examiner: Examiner) -> N
     for mode, expected in decided.items():
         settings = examiner.build(mode=mode).settings
         assert tuple(settings[name] for name in names) == expected
+
+
+def check_programs_are_counted_that_were_compiled_or_loaded(examiner: Examiner) -> None:
+    infer(examiner.build(mode="compiled", phase="infer"))
+    programs = pytorch.load(make_cell(mode="compiled"), 1).count_programs()
+    assert programs.num_loaded + (programs.num_compiled or 0) > 0
+    assert pytorch.load(make_cell(), 1).count_programs() == CompiledPrograms()
 
 
 def check_only_inference_on_a_gpu_has_options_and_every_kernel_is_tried_where_that_is_quick(_: Examiner) -> None:

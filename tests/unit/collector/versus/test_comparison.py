@@ -5,12 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from bench.schema import Result, Verdict
+from bench.schema import CompiledPrograms, Result, Verdict
 from bench.store import Store
 from collector.results.load import load_run
 from collector.versus.sides import MAX_RUNS, load_related_runs
 from collector.versus.words import make_cell_table
-from factories import make_cell, make_environment, make_failed_result, make_memory, make_result, make_validity
+from factories import (
+    make_cell,
+    make_environment,
+    make_failed_result,
+    make_memory,
+    make_phases,
+    make_result,
+    make_validity,
+)
 from two_runs import EVEN, INFER, TRAIN, compare_runs, find_cell, put_run, scale
 
 
@@ -151,6 +159,20 @@ def test_peak_memory_is_compared_by_its_largest_repeats(tmp_path: Path) -> None:
     assert larger.cells[0].ratio == pytest.approx(1030 / 1010)
     rows = make_cell_table(larger, larger.cells).format_rows()
     assert rows[0][3] == "1.020"
+
+
+def test_a_start_is_compared_by_whether_its_programs_were_compiled_before(tmp_path: Path) -> None:
+    for run_id, seconds in {"a": 9.5, "b": 14.5}.items():
+        phases = make_phases((0.1,) * 3, (0.2, 0.1), first_step_seconds=seconds)
+        results = [
+            make_result(TRAIN, run_id=run_id, repeat=number, compiled_programs=programs, phases=phases)
+            for number, loaded in enumerate((0, 4, 4), start=1)
+            for programs in [CompiledPrograms(num_loaded=loaded, num_compiled=4 - loaded)]
+        ]
+        put_run(tmp_path, run_id, {}, *results)
+    cold, warm = (compare_runs(tmp_path, metric=name).cells[0] for name in ("cold-start", "warm-start"))
+    assert cold.reasons == ("one-repeat", "one-repeat")
+    assert (warm.value_a, warm.value_b, warm.num_repeats_a) == pytest.approx((12.0, 17.0, 2))
 
 
 def test_a_metric_without_any_known_noise_is_undecided(tmp_path: Path) -> None:

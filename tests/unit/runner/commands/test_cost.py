@@ -86,7 +86,7 @@ def test_a_job_has_a_deadline_and_a_budget(call_main: CallMain, store: Path, wor
         ("--json --markdown", "--json and --markdown: give one of them"),
         ("--deadline 2h", "--deadline: is for a whole job; say which with --dataset"),
         ("--max-cost -1 --dataset cifar10", "--max-cost -1: expected a number above 0"),
-        ("--max-step-time 20", "--max-step-time 20: expected a time above 0 with its unit, such as 20ms"),
+        ("--max-step-time 20us", "--max-step-time 20us: expected a time above 0, at most 31 years, such as 20ms"),
         ("--epochs 1e300 --dataset cifar10", "--epochs 1e+300: expected a number above 0, at most"),
         ("--cloud nope", "--cloud nope: prices.yaml has no prices of it; known are "),
         ("--region nowhere --cloud EKS", "--region nowhere: prices.yaml has no prices of it in EKS; "),

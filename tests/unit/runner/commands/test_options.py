@@ -40,7 +40,16 @@ def test_runs_are_those_of_the_store_that_was_typed_and_no_bucket_is_asked(tmp_p
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90", 90), ("28800.0", 28_800), ("90s", 90), ("1.5m", 90), ("8h", 28_800), ("2d", 172_800), ("12w", 7_257_600)],
+    [
+        ("90", 90),
+        ("28800.0", 28_800),
+        ("90s", 90),
+        ("1.5m", 90),
+        ("8h", 28_800),
+        ("500ms", 0.5),
+        ("2d", 172_800),
+        ("12w", 7_257_600),
+    ],
 )
 def test_a_length_of_time_is_a_number_with_a_unit(text: str, seconds: float) -> None:
     assert parse_duration("--deadline", text) == seconds
@@ -48,5 +57,5 @@ def test_a_length_of_time_is_a_number_with_a_unit(text: str, seconds: float) -> 
 
 @pytest.mark.parametrize("text", ["", "0", "0h", "-1", "soon", "8 h", "8H", "h", "1h30m", "١h", "nan", "inf"])
 def test_what_is_none_is_refused_with_the_option_and_what_it_takes(text: str) -> None:
-    with pytest.raises(UserError, match=f"^--deadline {text}: expected a time above 0, at most 31 years, such as 90s"):
+    with pytest.raises(UserError, match=f"^--deadline {text}: expected a time above 0, at most 31 years, such as 20ms"):
         parse_duration("--deadline", text)

@@ -7,7 +7,7 @@ from typing import cast
 from bench.measure.harness import Workload
 from bench.measure.passes import DeviceActivity, ProfilerName
 from bench.registry import FRAMEWORKS
-from bench.schema import Cell, PrecisionError
+from bench.schema import Cell, CompiledPrograms, PrecisionError
 
 Settings = dict[str, str | int | bool]
 
@@ -42,6 +42,10 @@ class Framework:
     def record_activities(self, run: Callable[[], None]) -> Sequence[DeviceActivity]:
         """Call `run` under the framework's profiler and return the kernels and copies on the GPUs."""
         raise NotImplementedError
+
+    def count_programs(self) -> CompiledPrograms:
+        """Return what was compiled or loaded so far; here that of a framework that keeps no compiled programs."""
+        return CompiledPrograms()
 
     def measure_precision_error(self, cell: Cell) -> PrecisionError | None:
         """Return how far the logits of the cell's model are from float64; None: no language model, or not measured."""

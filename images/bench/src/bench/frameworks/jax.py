@@ -3,6 +3,7 @@
 import os
 import re
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -25,7 +26,7 @@ from bench.frameworks.xplane import TraceEvent, record_activities  # noqa: E402
 from bench.measure.harness import Workload  # noqa: E402
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, DeviceActivity, ProfilerName, spin_up  # noqa: E402
 from bench.registry import MODELS  # noqa: E402
-from bench.schema import Cell  # noqa: E402
+from bench.schema import Cell, CompiledPrograms  # noqa: E402
 from bench.tasks.keras import Part, build_task, cast_input, prepare_inputs, set_precision  # noqa: E402
 
 Options = Mapping[str, bool | int]
@@ -68,6 +69,13 @@ class Jax(Framework):
         self.cuda_version: str | None = None
         self.cudnn_version: str | None = None
         self.settings = settings
+        self._events: Counter[str] = Counter()
+        jax.monitoring.register_event_listener(lambda name, **_: self._events.update([name.rpartition("/")[2]]))
+
+    def count_programs(self) -> CompiledPrograms:
+        """Return them as far as a cache was asked: without one, JAX does not count what it compiles."""
+        loaded, compiled = self._events["cache_hits"], self._events["cache_misses"]
+        return CompiledPrograms(num_loaded=loaded, num_compiled=compiled if loaded + compiled else None)
 
     def build_product(self, cell: Cell) -> "JaxWorkload":
         return self.build_workload(cell, CALIBRATION_OPTIONS if cell.device == "gpu" else NO_OPTIONS)

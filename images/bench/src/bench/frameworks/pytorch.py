@@ -3,6 +3,7 @@
 import os
 import tempfile
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -23,7 +24,7 @@ from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, DeviceActiv
 from bench.models.flops import count_step_cost
 from bench.models.quantized import quantize
 from bench.registry import EIGHT_BITS, MODELS
-from bench.schema import Cell, Device, PrecisionError
+from bench.schema import Cell, CompiledPrograms, Device, PrecisionError
 from bench.tasks.inputs import make_inputs
 from bench.tasks.precision import measure_precision_error
 from bench.tasks.torch import Task, build_task, make_tensors
@@ -58,6 +59,7 @@ class PyTorch(Framework):
 
     def __init__(self, cell: Cell, num_threads: int) -> None:
         self._on_gpu = cell.device == "gpu"
+        self._is_compiled = cell.mode == "compiled"
         self._num_threads = num_threads
         self._workload: Callable[[], PyTorchWorkload | None] = lambda: None
         self.versions = {"torch": torch.__version__, "torchvision": torchvision.__version__}
@@ -104,6 +106,12 @@ class PyTorch(Framework):
         with profile(activities=[ProfilerActivity.CUDA]) as profiler:
             run()
         return list(select_activities(profiler.events()))
+
+    def count_programs(self) -> CompiledPrograms:
+        if not self._is_compiled:
+            return CompiledPrograms()
+        found = read_counters("inductor")
+        return CompiledPrograms(num_loaded=found["fxgraph_cache_hit"], num_compiled=found["fxgraph_cache_miss"])
 
     def measure_precision_error(self, cell: Cell) -> PrecisionError | None:
         if MODELS[cell.model].task != "text-generation":
@@ -348,9 +356,14 @@ class PyTorchWorkload(Workload):
 
 def count_compiled_graphs() -> int:
     """Return how many graphs torch.compile has made in this process: none where a variable has turned it off."""
+    return read_counters("stats")["unique_graphs"]
+
+
+def read_counters(kind: str) -> Counter[str]:
+    """Return torch.compile's counters of a kind."""
     from torch._dynamo.utils import counters  # takes a second to import
 
-    return int(counters["stats"]["unique_graphs"])
+    return Counter(counters[kind])
 
 
 def keep_busy(device: torch.device) -> None:

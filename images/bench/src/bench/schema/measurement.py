@@ -59,6 +59,15 @@ class Phases(Document):
         return None not in self.model_dump(exclude={"spin_up_seconds"}).values()
 
 
+class CompiledPrograms(Document):
+    """Where the compiled programs of a repeat came from, by the framework's own counters."""
+
+    num_loaded: Number = 0
+    """From a cache that an earlier process filled."""
+    num_compiled: Number | None = None
+    """Compiled by this process; None: the framework does not count them."""
+
+
 class Samples(CheckedDocument):
     """The raw times, none left out, so that another reader can cut the warm-up elsewhere."""
 

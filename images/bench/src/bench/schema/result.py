@@ -23,6 +23,7 @@ from bench.schema.document import (
 from bench.schema.environment import Environment
 from bench.schema.measurement import (
     Calibration,
+    CompiledPrograms,
     CpuUse,
     DeviceProfile,
     GpuUse,
@@ -175,6 +176,8 @@ class Result(CheckedDocument, AttemptDocument):
     """None: not asked for, or on a CPU, where the steps of PyTorch compute before their call returns."""
     sustained: SustainedRun | None = None
     """None: not asked for."""
+    compiled_programs: CompiledPrograms | None = None
+    """None: not counted, as in results of versions without it."""
     precision_error: PrecisionError | None = None
     """Of the first repeat of a language model: None where it was not measured."""
     memory: Memory | None = None

@@ -152,6 +152,7 @@ class Attempt:
         memory = probes.read_memory(framework)
         device_kind = probes.run("device of the output", None, workload.device_kind)
         is_compiled = probes.run("compiled programs", None, workload.is_compiled)
+        programs = probes.run("compile cache", None, framework.count_programs)
         passes = self.part.run_passes(probes, workload, framework, samples)
         del workload  # what follows on a CPU needs memory of its own
         roofline = probes.make_roofline(framework, environment, samples)
@@ -173,7 +174,7 @@ class Attempt:
             is_under_mps=self._order.cell.sharing == "mps",
         )
         parts = {"samples": samples, "memory": memory, "cpu_use": cpu_use, "roofline": roofline}
-        return parts | passes | {"validity": self.part.judge(inputs)}
+        return parts | passes | {"compiled_programs": programs, "validity": self.part.judge(inputs)}
 
     def _set_variables(self) -> None:
         self._variables = read_timing_variables(os.environ) | read_chosen_variables()
