@@ -15,7 +15,7 @@ from torch.profiler import ProfilerActivity, profile
 from bench.frameworks.pytorch import PyTorchWorkload, load
 from bench.probes.cpu import count_threads
 from bench.registry import MODELS
-from bench.schema import Cell, Precision
+from bench.schema import Cell, Phase, Precision
 
 NUM_STEPS = 10
 NUM_WARMUP_STEPS = 5
@@ -101,7 +101,7 @@ def print_longest(kernels: Iterable[Any]) -> None:
 def read_cell() -> Cell:
     parser = argparse.ArgumentParser(description="The kernels of one step on a GPU.")
     parser.add_argument("--model", choices=list(MODELS), default="resnet18")
-    parser.add_argument("--phase", choices=("train", "infer"), default="train")
+    parser.add_argument("--phase", choices=get_args(Phase), default="train")
     parser.add_argument("--precision", choices=get_args(Precision), default="bf16")
     parser.add_argument("--mode", choices=("eager", "compiled"), default="compiled")
     parser.add_argument("--batch-size", type=int, default=64)
