@@ -10,6 +10,7 @@ from bench.registry import DECODERS, MODELS, Framework, Reference
 from bench.schema import Cell
 from factories import make_cell
 from framework_programs import ask
+from mirror_cells import CASES
 
 
 def make_sized_cell(model: str, input_size: int, num_classes: int | None, **fields: Any) -> Cell:
@@ -139,8 +140,8 @@ CELLS = [
     make_sized_cell(model, input_size, num_classes, phase=phase, batch_size=2)
     for model, spec in MODELS.items()
     for input_size, num_classes in [
-        (spec.mirror.input_size, spec.mirror.num_classes),
-        (spec.mirror.input_size + 3 * spec.input_size_multiple, spec.num_classes),
+        (CASES[model].input_size, CASES[model].num_classes),
+        (CASES[model].input_size + 3 * spec.input_size_multiple, spec.num_classes),
     ]
     for phase in spec.phases
 ]

@@ -58,11 +58,10 @@ def check_the_record_says_what_was_decided_for_the_mode(examiner: Examiner) -> N
         assert tuple(settings[name] for name in names) == expected
 
 
-def check_programs_are_counted_that_were_compiled_or_loaded(examiner: Examiner) -> None:
-    infer(examiner.build(mode="compiled", phase="infer"))
-    programs = pytorch.load(make_cell(mode="compiled"), 1).count_programs()
+def check_programs_are_counted_that_were_compiled_or_loaded(_: Examiner) -> None:
+    programs = pytorch.PyTorch(make_cell(mode="compiled"), 1).count_programs()
     assert programs.num_loaded + (programs.num_compiled or 0) > 0
-    assert pytorch.load(make_cell(), 1).count_programs() == CompiledPrograms()
+    assert pytorch.PyTorch(make_cell(), 1).count_programs() == CompiledPrograms()
 
 
 def check_only_inference_on_a_gpu_has_options_and_every_kernel_is_tried_where_that_is_quick(_: Examiner) -> None:
@@ -171,7 +170,7 @@ if __name__ == "__main__":  # the replicas are started from this file again
         open_pool=open_pool,
         training={
             ("conv6", "fp32"): MODES,
-            ("conv6", "bf16"): MODES,
+            ("conv6", "bf16"): EAGER,  # inference is compiled in it
             ("conv6", "fp16"): EAGER,
             ("text-classifier", "fp32"): EAGER,
         },
@@ -181,4 +180,6 @@ if __name__ == "__main__":  # the replicas are started from this file again
         half_steps=NUM_STEPS,
         output_tolerances={"fp32": (1e-6, 1e-5), "bf16": (1e-6, 1e-3)},
     )
-    conformance.run_checks(examiner, globals(), vars(conformance))
+    name = check_programs_are_counted_that_were_compiled_or_loaded.__name__
+    last = {name: globals().pop(name)}
+    conformance.run_checks(examiner, globals(), vars(conformance), last)

@@ -3,7 +3,8 @@
 Its arguments are a framework, its mode and a folder; it writes MODEL-PRECISION-FRAMEWORK-MODE.npz there. It starts
 from PyTorch's weights; all tensors are written under the same names and in PyTorch's layout. The gradients of the
 first step are Adam's first moments after it over 1 - beta 1 (Kingma and Ba, algorithm 1), so that they can be read in
-every mode. initial-tensorflow-MODE.json says how the weights of a new model are distributed.
+every mode. initial-tensorflow-MODE.json says how the weights of a new model are distributed,
+kinds-tensorflow-MODE.json which kinds of layers each model has.
 """
 
 import json
@@ -126,7 +127,7 @@ def run_steps(workload: Any, flattened: Flattened) -> Arrays:
 
 def main(folder: Path) -> None:
     """Write the files of every model and precision that runs in this mode."""
-    initial = {}
+    initial, kinds = {}, {}
     if FRAMEWORK == "jax":
         skip_drawing(keras.initializers)  # the weights are PyTorch's, and each shape would be a program to compile
     for name, precision in list_keras_runs(FRAMEWORK, MODE):
@@ -135,11 +136,15 @@ def main(folder: Path) -> None:
         if FRAMEWORK == "tensorflow":
             arrays = read_variables(find_networks(workload), flattened)
             initial[name] = {key: describe(values) for key, values in arrays.items()}
+            kinds[name] = sorted(
+                {type(layer).__name__ for one in find_networks(workload).values() for layer in one.layers}
+            )
         copy_weights(find_networks(workload), np.load(folder / f"{name}-{precision}-weights.npz"), flattened)
         save_arrays(folder / f"{name}-{precision}-{FRAMEWORK}-{MODE}.npz", run_steps(workload, flattened))
         keras.backend.clear_session()
     if initial:
         (folder / f"initial-{FRAMEWORK}-{MODE}.json").write_text(json.dumps(initial))
+        (folder / f"kinds-{FRAMEWORK}-{MODE}.json").write_text(json.dumps(kinds))
 
 
 if __name__ == "__main__":

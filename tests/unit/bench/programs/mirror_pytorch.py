@@ -28,8 +28,7 @@ from workload_state import read_losses
 
 import bench.models.torch as definitions
 from bench.frameworks import pytorch
-from bench.registry import MODELS
-from mirror_cells import EPSILON, NUM_BLOCKS, NUM_STEPS, TRAINED, make_mirror_cell
+from mirror_cells import EPSILON, KERAS_RUNS, NUM_BLOCKS, NUM_STEPS, TRAINED, list_keras_runs, make_mirror_cell
 
 vars(definitions)["GENERATOR_BLOCKS"] = NUM_BLOCKS
 Arrays = dict[str, np.ndarray]
@@ -118,13 +117,12 @@ def main(folder: Path) -> None:
     """Write the files of every model and precision."""
     framework = pytorch.load(make_mirror_cell(TRAINED[0], "pytorch"), 1)
     initial = {}
-    for name in TRAINED:
-        for precision in MODELS[name].mirror.precisions:
-            workload = framework.build_workload(make_mirror_cell(name, "pytorch"))
-            initial[name] = {key: describe(values) for key, values in read_tensors(workload.task.networks).items()}
-            prepare_workload(workload, precision)
-            save_arrays(folder / f"{name}-{precision}-weights.npz", read_tensors(workload.task.networks))
-            save_arrays(folder / f"{name}-{precision}-pytorch.npz", run_steps(workload))
+    for name, precision in sorted({run for program in KERAS_RUNS for run in list_keras_runs(*program)}):
+        workload = framework.build_workload(make_mirror_cell(name, "pytorch"))
+        initial[name] = {key: describe(values) for key, values in read_tensors(workload.task.networks).items()}
+        prepare_workload(workload, precision)
+        save_arrays(folder / f"{name}-{precision}-weights.npz", read_tensors(workload.task.networks))
+        save_arrays(folder / f"{name}-{precision}-pytorch.npz", run_steps(workload))
     (folder / "initial-pytorch.json").write_text(json.dumps(initial))
 
 

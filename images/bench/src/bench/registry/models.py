@@ -15,9 +15,6 @@ Phase = Literal["train", "infer", "prefill", "decode"]
 Task = Literal["image-classification", "text-classification", "image-translation", "matrix-product", "text-generation"]
 DataKind = Literal["cifar10", "image-folders"]
 MAX_INPUT_SIZE = 131_072
-# Of Keras, in which the definitions are compared with PyTorch's: see MirrorCase.
-MirrorMode = Literal["graph", "eager", "compiled"]
-MirrorPrecision = Literal["float32", "float64"]
 
 
 @dataclass(frozen=True)
@@ -31,30 +28,6 @@ class Reference:
     giga_macs: float
     """Multiply-adds of a forward pass of the first network per sample, in 10^9."""
     source: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class MirrorCase:
-    """The small size at which the definitions of a model are compared: outputs, losses, gradients, Adam's updates.
-
-    PyTorch's weights are copied to Keras. In float32 rounding decides single ReLUs, maxima and signs, and with them
-    gradients: deep models without batch norm need wider tolerances there, and prove themselves in float64.
-    """
-
-    input_size: int
-    num_classes: int | None
-    batch_size: int = 4
-    modes: tuple[MirrorMode, ...] = ("graph", "compiled")
-    precisions: tuple[MirrorPrecision, ...] = ("float32", "float64")
-    """float64 costs memory, twice that of float32."""
-    gradient_tolerance: float = 1e-4
-    """In float32: the error of each gradient over its norm."""
-    min_share_alike: float = 0.95
-    """The least share of the gradients other than zero that has to agree to 0.1 %."""
-    loss_tolerances: tuple[float | None, float | None] = (0.05, 1e-3)
-    """In float32 and float64: the relative error of the losses of the second and third step; None: not compared."""
-    update_tolerances: tuple[float | None, float | None] = (0.05, 0.01)
-    """Likewise: the error of all updates after three steps over the way gone, where gradients agree."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +102,6 @@ class ModelSpec:
     """What a `data_dir` of this model holds; None: it runs on synthetic data only."""
     references: tuple[Reference, ...]
     """One of them at the default size."""
-    mirror: MirrorCase
 
 
 def name_definition(model: str, dialect: Dialect) -> str:
@@ -155,7 +127,6 @@ def make_decoder(description: str, *, input_size: int, max_input_size: int, refe
         without=WITHOUT_TENSORFLOW,
         phases=("prefill", "decode"),
         references=(reference,),
-        mirror=MirrorCase(input_size=16, num_classes=None),
     )
 
 
@@ -174,7 +145,6 @@ MODELS: dict[str, ModelSpec] = {
             Reference(32, 10, (2_262_602,), 0.1539, "summed over the layers of arXiv 1803.03635, figure 2"),
             Reference(224, 10, (52_594_250,), 7.54, "summed over the same layers"),
         ),
-        mirror=MirrorCase(input_size=32, num_classes=10, modes=("graph", "compiled", "eager")),
     ),
     "vgg16": ModelSpec(
         description="VGG16, configuration D of arXiv 1409.1556",
@@ -196,14 +166,6 @@ MODELS: dict[str, ModelSpec] = {
             ),
         ),
         # At 64 px the side of its feature map is 2, averaged to 7. In float64 its 134 million weights would cost 6 GB.
-        mirror=MirrorCase(
-            input_size=64,
-            num_classes=10,
-            batch_size=2,
-            precisions=("float32",),
-            gradient_tolerance=0.01,
-            min_share_alike=0.8,
-        ),
     ),
     "resnet18": ModelSpec(
         description="ResNet18 with the stem for ImageNet, arXiv 1512.03385",
@@ -216,7 +178,6 @@ MODELS: dict[str, ModelSpec] = {
             Reference(224, 1000, (11_689_512,), 1.814, "torchvision 0.29, ResNet18_Weights.IMAGENET1K_V1.meta"),
             Reference(224, 10, (11_181_642,), 1.814, "the same, less 990 rows of the last layer's 513 weights"),
         ),
-        mirror=MirrorCase(input_size=40, num_classes=10),
     ),
     "resnet18-cifar": ModelSpec(
         description="ResNet18 with the stem for CIFAR, arXiv 1512.03385, section 4.2",
@@ -228,7 +189,6 @@ MODELS: dict[str, ModelSpec] = {
         references=(
             Reference(32, 10, (11_173_962,), 0.555, "summed over ResNet18's layers with a 3x3 stem and no pooling"),
         ),
-        mirror=MirrorCase(input_size=16, num_classes=10, modes=("graph", "compiled", "eager")),
     ),
     "resnet50": ModelSpec(
         description="ResNet50 v1.5: the stride is that of the 3x3 convolutions",
@@ -242,13 +202,6 @@ MODELS: dict[str, ModelSpec] = {
         ),
         # Fifty untrained layers enlarge rounding by 10^5 in the gradients of float32, then from step to step. In
         # float64 the gradients agree to 10^-12; what parts the later steps are Keras's float32 betas.
-        mirror=MirrorCase(
-            input_size=40,
-            num_classes=10,
-            gradient_tolerance=0.05,
-            loss_tolerances=(None, 0.02),
-            update_tolerances=(None, 0.05),
-        ),
     ),
     "vit-b-16": ModelSpec(
         description="ViT-B/16, arXiv 2010.11929, table 1",
@@ -262,7 +215,6 @@ MODELS: dict[str, ModelSpec] = {
             Reference(224, 1000, (86_567_656,), 17.564, "torchvision 0.29, ViT_B_16_Weights.IMAGENET1K_V1.meta"),
         ),
         # In float64 its 86 million weights would cost 4 GB.
-        mirror=MirrorCase(input_size=32, num_classes=10, batch_size=2, precisions=("float32",)),
     ),
     "cyclegan": ModelSpec(
         description="CycleGAN: two generators, two discriminators; `infer`: one generator",
@@ -285,13 +237,6 @@ MODELS: dict[str, ModelSpec] = {
             ),
         ),
         # Its losses jump in the first steps, in float32 too far to compare the updates.
-        mirror=MirrorCase(
-            input_size=28,
-            num_classes=None,
-            batch_size=2,
-            gradient_tolerance=0.05,
-            update_tolerances=(None, 0.15),
-        ),
     ),
     "matmul": ModelSpec(
         description="the product of two square matrices; `infer` only",
@@ -300,7 +245,6 @@ MODELS: dict[str, ModelSpec] = {
         num_classes=None,
         phases=("infer",),
         references=(Reference(10_000, None, (0,), 1000.0, "10,000^3 products"),),
-        mirror=MirrorCase(input_size=50, num_classes=None),
     ),
     "text-classifier": ModelSpec(
         description="a small Transformer encoder of this project",
@@ -318,7 +262,6 @@ MODELS: dict[str, ModelSpec] = {
                 "by hand from its definition in `bench.models.torch`",
             ),
         ),
-        mirror=MirrorCase(input_size=16, num_classes=2),
     ),
     "llama-tiny": make_decoder(
         "a decoder of Llama's shape for CPUs and tests: 4 layers of 256",
