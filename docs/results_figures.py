@@ -27,6 +27,7 @@ from collector.results.frames import list_rows
 from collector.results.hosts import list_drifted
 from collector.results.summary import summarize_collections
 from collector.tables.cells import NOTE, REPEATS, VERDICT, time_columns
+from collector.tables.language import make_language_table
 from collector.tables.table import (
     CELL,
     Column,
@@ -37,7 +38,17 @@ from collector.tables.table import (
     ratio_interval_column,
     text_column,
 )
-from collector.units import MILLISECOND, PERCENT, RATIO, TFLOPS, Unit, count_things, format_interval, format_number
+from collector.units import (
+    MILLISECOND,
+    PERCENT,
+    RATIO,
+    SECOND,
+    TFLOPS,
+    Unit,
+    count_things,
+    format_interval,
+    format_number,
+)
 
 COMPARISONS = {comparison.name: comparison for comparison in comparisons.COMPARISONS}
 STEP_COLUMNS = (
@@ -197,6 +208,18 @@ def tabulate_paces(run: StoredRun, **fields: Any) -> str:
     return write_markdown(make_table("", list(PACE_COLUMNS), run.summary(**fields)))
 
 
+def tabulate_language(run: StoredRun, **fields: Any) -> str:
+    """Return the table of the run's language models."""
+    table = make_language_table(run.analysis)
+    return write_markdown(make_table("", list(table.columns), select(table.rows, fields)))
+
+
+def tabulate_starts(run: StoredRun, **fields: Any) -> str:
+    """Return the table of how long the cells took to start, cold and warm."""
+    columns = [number_column(f"{kind} start", f"{kind}_start_seconds", SECOND) for kind in ("cold", "warm")]
+    return write_markdown(make_table("", [CELL, *columns], run.summary(**fields)))
+
+
 def tabulate_ratios(pairs: pd.DataFrame, title: str, *columns: str) -> str:
     """Return the table of pairs, the ratio called `title`; `columns`: further columns of words, by their names.
 
@@ -235,6 +258,8 @@ FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "step_table": tabulate_steps,
     "ratio_table": tabulate_ratios,
     "pace_table": tabulate_paces,
+    "language_table": tabulate_language,
+    "start_table": tabulate_starts,
     "things": count_things,
 }
 """What templates call, by the name that they use."""
