@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
 from bench.errors import UserError
-from bench.registry import EIGHT_BITS, FRAMEWORKS, MODELS
+from bench.registry import DECODERS, EIGHT_BITS, ELEMENT_BYTES, FRAMEWORKS, MODELS
 from bench.schema import (
     Cell,
     Cluster,
@@ -505,12 +505,14 @@ class GpuKind:
     compute_capability: ComputeCapability
     """(7, 5) for a T4."""
     num_gpus: int
+    memory_bytes: int | None = None
+    """Of one of them; None: not known here."""
 
 
 def explain_incapable(cell: Cell, gpu: GpuKind | None) -> str | None:
     """Return in one line why a machine with these GPUs (None: without any) cannot run `cell`; None if it can.
 
-    Whether the cell fits into memory is not checked.
+    Of memory only the least that a language model takes is held against the GPU's: its weights and its cache.
     """
     if cell.device == "cpu":
         return NO_CPU_PRECISION.get(cell.precision)
@@ -523,6 +525,15 @@ def explain_incapable(cell: Cell, gpu: GpuKind | None) -> str | None:
         return _explain_too_old(cell.precision, needed, gpu)
     if (cell.framework, cell.mode) == ("pytorch", "compiled") and gpu.compute_capability < MIN_TRITON_CAPABILITY:
         return _explain_too_old("compiled PyTorch", MIN_TRITON_CAPABILITY, gpu)
+    if (shape := DECODERS.get(cell.model)) and gpu.memory_bytes is not None:
+        size = ELEMENT_BYTES[cell.precision]
+        ends = shape.vocabulary_size * shape.width * (1 if shape.is_tied else 2)
+        num_weights = shape.num_layers * shape.num_layer_weights + ends
+        num_bytes = num_weights * (1 if cell.precision in EIGHT_BITS else size)
+        num_bytes += shape.count_cached_values(cell.batch_size * cell.input_size) * size
+        if num_bytes > gpu.memory_bytes:
+            most = f"{gpu.name} has {gpu.memory_bytes / 1e9:.1f} GB; lower batch_size or input_size"
+            return f"its weights and cache of keys and values take {num_bytes / 1e9:.1f} GB, and {most}"
     return None
 
 

@@ -82,8 +82,8 @@ def _describe(row: Row, halves: list[Row]) -> Row:
     if joules := row["gpu_energy_per_sample_joules" if is_gpu else "cpu_energy_per_sample_joules"]:
         found |= {"tokens_per_s_per_watt": tokens / joules, "joules_per_million_tokens": 1e6 * joules / tokens}
     if shape := DECODERS.get(row["model"]):
-        of_token = 2 * shape.num_layers * shape.kv_width * ELEMENT_BYTES[row["precision"]]
-        found["kv_cache_bytes"] = of_token * batch_size * row["input_size"]
+        num_values = shape.count_cached_values(batch_size * row["input_size"])
+        found["kv_cache_bytes"] = num_values * ELEMENT_BYTES[row["precision"]]
     return found | {"peak_memory_bytes": row["peak_memory_allocated_bytes" if is_gpu else "peak_rss_bytes"]}
 
 

@@ -53,11 +53,12 @@ def find_gpu() -> GpuKind | None:
     """
     with suppress(NvmlError), open_nvml():
         devices = find_visible_devices(MAX_GPUS)
-        kinds = [(device.name, device.read_compute_capability() or "0.0") for device in devices]
+        kinds = [(one.name, one.read_compute_capability() or "0.0", one.memory_total_bytes) for one in devices]
         if kinds:
             major, minor = map(int, kinds[0][1].split("."))
             num_gpus = sum(1 for _ in takewhile(lambda kind: kind == kinds[0], kinds))
-            return GpuKind(name=kinds[0][0], compute_capability=(major, minor), num_gpus=num_gpus)
+            name, _, memory = kinds[0]
+            return GpuKind(name=name, compute_capability=(major, minor), num_gpus=num_gpus, memory_bytes=memory)
     return None
 
 

@@ -331,18 +331,16 @@ def count_llama(cell: Cell) -> StepCost:
     shape, context = DECODERS[cell.model], cell.input_size
     number = context if cell.phase == "prefill" else 1
     head = shape.vocabulary_size * shape.width
-    per_layer = (2 * shape.width + 2 * shape.kv_width + 3 * shape.mlp_width) * shape.width
     num_pairs = context * (context + 1) // 2 if cell.phase == "prefill" else context
-    macs = shape.num_layers * (number * per_layer + 2 * num_pairs * shape.width) + head
+    macs = shape.num_layers * (number * shape.num_layer_weights + 2 * num_pairs * shape.width) + head
     norms = (2 * shape.num_layers + 1) * shape.width
-    linear = shape.num_layers * per_layer + head
+    linear = shape.num_layers * shape.num_layer_weights + head
     cost = make_cost(
         cell,
         macs=macs,
         least_macs=macs,
         num_parameters=linear + norms,
-        input_bytes=number * TOKEN_BYTES
-        + 2 * shape.num_layers * context * shape.kv_width * ELEMENT_BYTES[cell.precision],
+        input_bytes=number * TOKEN_BYTES + shape.count_cached_values(context) * ELEMENT_BYTES[cell.precision],
         num_outputs=shape.vocabulary_size,
     )
     if cell.precision in EIGHT_BITS:

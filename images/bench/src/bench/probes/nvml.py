@@ -75,6 +75,10 @@ class Device:
         self._whole = handle if gpu is None else gpu
         """The whole GPU of a slice, where it can be had."""
 
+    @property
+    def memory_total_bytes(self) -> int:
+        return int(pynvml.nvmlDeviceGetMemoryInfo(self._handle).total)
+
     def read_compute_capability(self) -> str | None:
         capability = _ask(pynvml.nvmlDeviceGetCudaComputeCapability, self._whole)
         return None if capability is None else "{}.{}".format(*capability)
@@ -86,7 +90,7 @@ class Device:
             name=self.name,
             uuid=self.uuid,
             driver_version=str(pynvml.nvmlSystemGetDriverVersion()),
-            memory_total_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(self._handle).total),
+            memory_total_bytes=self.memory_total_bytes,
             compute_capability=self.read_compute_capability(),
             cuda_version=cuda_version,
             cudnn_version=cudnn_version,

@@ -52,6 +52,15 @@ class Decoder:
     def kv_width(self) -> int:
         return self.num_kv_heads * self.head_width
 
+    @property
+    def num_layer_weights(self) -> int:
+        """Of the matrices of one layer."""
+        return (2 * self.width + 2 * self.kv_width + 3 * self.mlp_width) * self.width
+
+    def count_cached_values(self, num_tokens: int) -> int:
+        """Return how many values the cache holds: a key and a value for each layer, position and head of the keys."""
+        return 2 * self.num_layers * self.kv_width * num_tokens
+
 
 # The configurations of meta-llama/Llama-3.2-1B and Llama-3.1-8B, without the scaling of positions beyond 8,192.
 DECODERS = {
