@@ -16,7 +16,7 @@ $(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2)
 
 endef
 
-.PHONY: help install matrix images push test tests environments test-fast e2e check types format lock audit chart docs site results golden picture clean
+.PHONY: help install matrix images push test check-beside tests environments test-fast e2e check types format lock audit chart docs site results golden picture clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 10
@@ -55,10 +55,13 @@ PARALLEL += $(if $(IN_MEMORY),-o tmp_path_retention_policy=failed)
 lint-imports := $(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 FAST := not (framework or cluster or browser or e2e or slow)
 
-# Side by side: `check` keeps one core busy, and pytest's workers begin by waiting for what they start. The frameworks'
+# Side by side: `check` takes what the tests leave, which begin by waiting for what they start. The frameworks'
 # environments are installed meanwhile, unless PYTEST chooses tests, which may need none of them.
 test: .venv/tool ## check the code and run all tests, side by side; PYTEST="..." goes to pytest ("-n 0": one after the other)
-	@$(MAKE) -s -j 3 -k check tests $(if $(PYTEST),,environments)
+	@$(MAKE) -s -j 3 -k check-beside tests $(if $(PYTEST),,environments)
+
+check-beside: .venv/tool
+	@nice -n 19 $(MAKE) -s check
 
 environments: .venv/tool
 	@$(BIN)/python tests/framework_environments.py > .venv/environments.log || { cat .venv/environments.log; exit 1; }
