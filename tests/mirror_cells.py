@@ -65,7 +65,8 @@ CASES = {
 
 NUM_STEPS = 3
 NUM_BLOCKS = 2
-"""Of CycleGAN's generators instead of nine, which are alike: most of the time would go into compiling the others."""
+"""Of CycleGAN's generators instead of nine, and of ViT's layers instead of twelve, which are alike: most of the time
+would go into compiling the others."""
 # Adam's epsilon here: Keras adds it before the bias correction, PyTorch after it, and only next to nothing is the same
 # in both places.
 EPSILON = 1e-16

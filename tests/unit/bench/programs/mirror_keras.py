@@ -9,6 +9,7 @@ kinds-tensorflow-MODE.json which kinds of layers each model has.
 
 import json
 import sys
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -34,7 +35,9 @@ Arrays = dict[str, np.ndarray]
 FRAMEWORK, MODE = cast(Framework, sys.argv[1]), cast(Mode, sys.argv[2])
 module = import_module(f"bench.frameworks.{FRAMEWORK}")
 keras = module.keras
-vars(import_module("bench.models.keras"))["GENERATOR_BLOCKS"] = NUM_BLOCKS
+definitions: Any = import_module("bench.models.keras")
+definitions.GENERATOR_BLOCKS = NUM_BLOCKS
+definitions.VIT_ENCODER = replace(definitions.VIT_ENCODER, num_layers=NUM_BLOCKS)
 
 
 def read_variables(networks: Any, flattened: Flattened) -> Arrays:
