@@ -16,7 +16,7 @@ $(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2)
 
 endef
 
-.PHONY: help install matrix images push test check-beside tests environments test-fast e2e check types format lock audit chart docs site results golden picture clean
+.PHONY: help install matrix images push test check-beside tests environments test-fast e2e check types format lock audit chart docs site results golden picture gates clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 10
@@ -119,6 +119,9 @@ golden: .venv/dev ## write the figures of the published runs, which tests hold, 
 
 picture: .venv/dev ## make the picture of a report in README.md anew, with chromium
 	@$(BIN)/python docs/report_picture.py
+
+gates: .venv/dev environments ## the tool's own speed beside yardsticks; fails where a ratio leaves its range (benchmarks/gates.yaml); ARGS=NAME for one
+	@$(BIN)/python benchmarks/gates.py $(ARGS)
 
 clean: ## remove environments and caches; results and reports stay
 	rm -rf .venv .environments .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .site

@@ -71,16 +71,21 @@ def measure_render(arguments: argparse.Namespace, plane: ControlPlane, store: St
 
 
 def measure_submit(arguments: argparse.Namespace, plane: ControlPlane, store: Store) -> None:
-    """Print the rate of submission over that of a bare loop, in turns; the Jobs are suspended, so no pods follow."""
-    ratios = []
-    for turn in range(arguments.turns):
-        bare = time_bare_submission(*prepare(plane, store, arguments.cells, queue="none"))
-        own = time_submission(*prepare(plane, store, arguments.cells, queue="none"))
-        ratios.append(bare / own)
-        rates = [f"{arguments.cells / seconds:.0f} Jobs/s" for seconds in (bare, own)]
-        print(f"submit, turn {turn + 1}: bare loop {rates[0]}, runner {rates[1]}", flush=True)
-    ratio = median(ratios)
+    """Print the rate of submission over that of a bare loop, in turns."""
+    ratio = median(compare_submission(arguments.cells, arguments.turns, plane, store))
     report("submit", f"{ratio:.3f} times as fast as the bare loop", SUBMIT_TARGET, ratio >= SUBMIT_TARGET)
+
+
+def compare_submission(num_cells: int, num_turns: int, plane: ControlPlane, store: Store) -> list[float]:
+    """Return the bare loop's seconds over the runner's, turn by turn; the Jobs are suspended, so no pods follow."""
+    ratios = []
+    for turn in range(num_turns):
+        bare = time_bare_submission(*prepare(plane, store, num_cells, queue="none"))
+        own = time_submission(*prepare(plane, store, num_cells, queue="none"))
+        ratios.append(bare / own)
+        rates = [f"{num_cells / seconds:.0f} Jobs/s" for seconds in (bare, own)]
+        print(f"submit, turn {turn + 1}: bare loop {rates[0]}, runner {rates[1]}", flush=True)
+    return ratios
 
 
 def measure_run(arguments: argparse.Namespace, plane: ControlPlane, store: Store) -> None:

@@ -151,8 +151,8 @@ def serve(folder: Path, num_results: int) -> Iterator[S3Server]:
         server.stop()
 
 
-def measure(num_results: int, num_turns: int, folder: Path | None) -> None:
-    """Measure one number of results and print its figures."""
+def measure(num_results: int, num_turns: int, folder: Path | None) -> dict[str, list[float]]:
+    """Measure one number of results; print its figures and return them, each with its values turn by turn."""
     with tempfile.TemporaryDirectory() as name, serve(folder or Path(name), num_results) as server:
         # Through the server, which would go on listing what is changed behind it.
         os.environ.update(server.environment)
@@ -174,6 +174,7 @@ def measure(num_results: int, num_turns: int, folder: Path | None) -> None:
                 turns.setdefault(key, []).append(value)
         medians = {key: round(statistics.median(values), 3) for key, values in turns.items()}
         print(json.dumps({"results": num_results, "medians": medians}), flush=True)
+        return turns
 
 
 def main() -> None:

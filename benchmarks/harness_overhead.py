@@ -9,6 +9,7 @@ PYTHONPATH=images/bench/src .environments/pytorch-cpu/bin/python benchmarks/harn
 import argparse
 import gc
 import itertools
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import median
@@ -41,6 +42,11 @@ class Comparison:
     device_seconds: list[float]
 
     @property
+    def ratios(self) -> list[float]:
+        """Of single turns, as `ratio` is of all."""
+        return [median(ours) / median(theirs) for ours, theirs in zip(self.by_harness, self.by_hand, strict=True)]
+
+    @property
     def ratio(self) -> float:
         """Median of the harness's steps over the median of the hand-written ones."""
         return median(itertools.chain(*self.by_harness)) / median(itertools.chain(*self.by_hand))
@@ -48,7 +54,7 @@ class Comparison:
     def describe(self) -> str:
         """Return the figures of one line, times in milliseconds."""
         hand, harness = (median(itertools.chain(*side)) for side in (self.by_hand, self.by_harness))
-        ratios = [median(ours) / median(theirs) for ours, theirs in zip(self.by_harness, self.by_hand, strict=True)]
+        ratios = self.ratios
         device = f"{median(self.device_seconds) * 1e3:10.3f}" if self.device_seconds else f"{'-':>10}"
         target = next((ratio for from_seconds, ratio in TARGETS if hand >= from_seconds), None)
         outcome = "below 0.1 ms" if target is None else "met" if self.ratio <= target else "MISSED"
@@ -63,7 +69,10 @@ def main() -> None:
     print(f"PyTorch {torch.__version__} on {device}; {arguments.turns} turns of {arguments.steps} steps each")
     print(HEADER)
     for cell in list_cells(arguments):
-        print(f"{cell.slug:44} {compare(cell, arguments.turns).describe()}", flush=True)
+        comparison = compare(cell, arguments.turns)
+        print(f"{cell.slug:44} {comparison.describe()}", flush=True)
+        if arguments.json:
+            print(json.dumps(comparison.ratios), flush=True)
         torch.compiler.reset()
         gc.collect()
         torch.cuda.empty_cache()
@@ -146,6 +155,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--input-size", type=int, help="default: that of the model")
     parser.add_argument("--steps", type=int, default=10, help="steps of one turn")
     parser.add_argument("--turns", type=int, default=8)
+    parser.add_argument("--json", action="store_true", help="print the ratios of each cell's turns as JSON too")
     return parser.parse_args()
 
 

@@ -39,8 +39,13 @@ def measure(words: tuple[str, ...], typed: str) -> float:
     if typed:
         number = len(typed.split()) - (not typed.endswith(" "))
         variables |= {COMPLETE: "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(number)}
+    return measure_program(PROGRAM, *words, variables=variables)
+
+
+def measure_program(program: str, *words: str, variables: Mapping[str, str] | None = None) -> float:
+    """Return the milliseconds of CPU of a program in a process of its own; `variables`: None for those of this one."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-c", PROGRAM, *words], env=variables, capture_output=True, check=True)
+    subprocess.run([sys.executable, "-c", program, *words], env=variables, capture_output=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return 1e3 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 

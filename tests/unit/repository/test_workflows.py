@@ -85,14 +85,17 @@ def test_the_commands_and_options_of_the_scripts_are_there() -> None:
 
 def test_every_pull_request_is_checked_and_tested_and_so_is_what_was_merged() -> None:
     workflow = read(ROOT / ".github" / "workflows" / "test.yaml")
-    assert workflow["on"] == {event: {"branches": ["main"]} for event in ("pull_request", "push")}
+    events = {event: {"branches": ["main"]} for event in ("pull_request", "push")}
+    assert workflow["on"] == events | {"schedule": [{"cron": "17 3 * * *"}]}
     assert {name: job["permissions"] for name, job in workflow["jobs"].items()} == dict.fromkeys(
         ("test", "fast"), {"contents": "read"}
     )
     assert [job["steps"][-1]["run"] for job in workflow["jobs"].values()] == [
-        'make test PYTEST="$TESTS"',
+        "make gates",
         'make test-fast PYTEST="--cov --cov-report=term:skip-covered"',
     ]
+    tests, gates = workflow["jobs"]["test"]["steps"][-2:]
+    assert (tests["run"], "if" in tests, "schedule" in gates["if"]) == ('make test PYTEST="$TESTS"', False, True)
     assert "tests" not in workflow["jobs"]["test"]["strategy"]["matrix"]["include"][0]  # all of them
     assert "make test" in (ROOT / ".ci" / "run").read_text().splitlines()
 
