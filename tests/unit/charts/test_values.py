@@ -1,8 +1,12 @@
 """The chart's values: what is wrong, or a credential, fails with its path; everything is described and in step."""
 
+import copy
 import json
 import re
 import runpy
+import shutil
+from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import Any
 
 import helm_python
@@ -11,7 +15,7 @@ import pytest
 import yaml
 
 from bench.redaction import is_secret_variable
-from chart import CHART, NAMESPACE, make_overlay, make_values, render
+from chart import CHART, NAMESPACE, make_overlay, make_values, parse, render
 
 MAKE_SCHEMA = runpy.run_path(str(CHART.parent / "make_schema.py"))
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
@@ -154,3 +158,88 @@ def test_the_chart_knows_the_credentials_that_a_profile_refuses(name: str, value
             render(values)
     else:
         assert render(values)
+
+
+API_VERSION = re.compile(r"\(?\.Capabilities\.APIVersions\.Has \"[^\"]+\"\)?")
+PEERS = {"peers": [{"podSelector": {"matchLabels": {"app": "alarms"}}}]}
+PLAIN = make_values(
+    store__secret="keys",
+    cells={"namespace": "cells", "serviceAccount": {"name": "measures"}},
+    runner__serviceAccount__name="runs",
+    metrics={"enabled": True, "podMonitor": {"enabled": True}},
+    kueue={"clusterQueue": "all", "flavors": [{"name": "cpu", "quotas": {"cpu": 8}}]},
+    watch__webhooks=[{"kind": "slack", "secret": "alarms", "key": "url"}],
+)
+
+
+def list_leaves(part: Any, key: str = "") -> Iterator[str]:
+    """Yield `key: value` of each value in manifests, however deep, and `kind/name` of each manifest."""
+    if isinstance(part, dict) and "kind" in part and "metadata" in part:
+        yield f"{part['kind']}/{part['metadata']['name']}"
+    if isinstance(part, dict | list):
+        for name, child in part.items() if isinstance(part, dict) else ((key, child) for child in part):
+            yield from list_leaves(child, name)
+    else:
+        yield f"{key}: {part}"
+
+
+@pytest.fixture(scope="module")
+def list_rendered(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, Any]], set[str]]:
+    """Renders a copy of the chart that takes every API for served: there is no cluster to ask."""
+    chart = shutil.copytree(CHART, tmp_path_factory.mktemp("chart") / "benchmatrix")
+    for path in (chart / "templates").rglob("*.*"):
+        path.write_text(API_VERSION.sub("true", path.read_text()))
+
+    def call(values: dict[str, Any]) -> set[str]:
+        with helm_python.Chart.load(chart) as loaded:
+            texts = loaded.render(values, name="sweeps", namespace=NAMESPACE)
+        return set(list_leaves(list(parse(text for path, text in texts.items() if path.endswith(".yaml")))))
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "new"),
+    [
+        ("image.pullPolicy", "Always", "imagePullPolicy: Always"),
+        ("store.region", "eu-1", "value: eu-1"),
+        ("trialStore", {"enabled": True, "image": "mine/rclone:1"}, "image: mine/rclone:1"),
+        ("schedule.cron", "5 4 * * 1", "schedule: 5 4 * * 1"),
+        ("schedule.timeZone", "Asia/Tokyo", "timeZone: Asia/Tokyo"),
+        ("schedule.startingDeadlineSeconds", 61, "startingDeadlineSeconds: 61"),
+        ("schedule.successfulJobsHistoryLimit", 3, "successfulJobsHistoryLimit: 3"),
+        ("schedule.failedJobsHistoryLimit", 3, "failedJobsHistoryLimit: 3"),
+        ("runner.maxInFlight", 61, "args: --max-in-flight=61"),
+        ("runner.maxCost", 12.5, "args: --max-cost=12.5"),
+        ("runner.giveUpAfterSeconds", 61, "args: --give-up-after=61"),
+        ("runner.backoffLimit", 3, "backoffLimit: 3"),
+        ("runner.resources.requests", {"cpu": "3"}, "cpu: 3"),
+        ("runner.resources.requests", {"memory": "3Gi"}, "memory: 3Gi"),
+        ("runner.resources.limits", {"memory": "3Gi"}, "memory: 3Gi"),
+        ("runner.podAnnotations", {"note": "mine"}, "note: mine"),
+        ("runner.serviceAccount.create", False, "-ServiceAccount/runs"),
+        ("watch.enabled", False, "-args: --watch"),
+        ("cells.createNamespace", False, "-Namespace/cells"),
+        ("cells.serviceAccount.create", False, "-ServiceAccount/measures"),
+        ("cells.serviceAccount.annotations", {"note": "mine"}, "note: mine"),
+        ("networkPolicy.enabled", False, "-kind: NetworkPolicy"),
+        ("networkPolicy.apiServer.ports", [61], "port: 61"),
+        ("networkPolicy.webhooks", {"cidrs": ["10.9.0.0/16"]}, "cidr: 10.9.0.0/16"),
+        ("networkPolicy.webhooks", PEERS, "app: alarms"),
+        ("networkPolicy.webhooks", PEERS | {"ports": [61]}, "port: 61"),
+        ("kueue.cohort", "labs", "cohortName: labs"),
+        ("metrics.port", 61, "containerPort: 61"),
+        ("metrics.podMonitor.enabled", False, "-PodMonitor/sweeps-benchmatrix-runner"),
+        ("metrics.podMonitor.labels", {"team": "mine"}, "team: mine"),
+        ("metrics.podMonitor.intervalSeconds", 61, "interval: 61s"),
+    ],
+)
+def test_a_value_is_where_it_belongs(
+    path: str, value: Any, new: str, list_rendered: Callable[[dict[str, Any]], set[str]]
+) -> None:
+    """Beside what other tests say of the values; after `-`: what the default has and this value has not."""
+    values = copy.deepcopy(PLAIN)
+    *keys, last = path.split(".")
+    reduce(lambda part, key: part.setdefault(key, {}), keys, values)[last] = value
+    plain, changed = list_rendered(PLAIN), list_rendered(values)
+    assert new.removeprefix("-") in (plain - changed if new[0] == "-" else changed - plain)
