@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import helm_python
 import pytest
@@ -21,7 +22,7 @@ from control_plane import AUDITED_NAMESPACE, ControlPlane
 from fake_kubelet import Pod
 from runner.kubernetes import recording, session, submission
 from runner.kubernetes.connection import Connection
-from s3_server import S3Server
+from s3_server import S3Server, find_free_port
 from workspace import CallMain
 
 MATRIX = {
@@ -132,7 +133,9 @@ def test_a_scheduled_run_asks_for_what_its_role_allows_and_reports_at_its_deadli
     # runner has asked why, its deadline passes.
     user = f"system:serviceaccount:{audited}:{FULLNAME}-runner"
     monkeypatch.setattr(session, "read_clock", make_clock(lambda: asked_for_events(control_plane, user)))
-    values = make_values(store__url=bucket, customMatrix=MATRIX, quota__hard={"pods": "2"})
+    port = find_free_port()
+    values = make_values(store__url=bucket, customMatrix=MATRIX, quota__hard={"pods": "2"}, metrics__enabled=True)
+    values["metrics"]["port"] = port
     helm(audited).install(CHART, RELEASE, values)
     site.start_kubelet(make_endings(), num_nodes=2, store=store)
     job = trigger(site.connection, audited, "first-run")
@@ -143,6 +146,9 @@ def test_a_scheduled_run_asks_for_what_its_role_allows_and_reports_at_its_deadli
 
     assert (code, err) == (1, ""), out
     assert "the deadline has passed" in out
+    with urlopen(f"http://127.0.0.1:{port}/metrics") as scraped:  # served as long as this process lasts
+        lines = scraped.read().decode().splitlines()
+    assert {'benchmatrix_results_total{status="ok"} 1.0', 'benchmatrix_results_total{status="failed"} 1.0'} <= {*lines}
     assert read_requests(control_plane, user) == list_allowed(site.connection, audited) | REFUSED | REVIEWS
     latest = Run.model_validate_json(store.get(LATEST_RUN_KEY))
     assert latest.ending is not None

@@ -54,6 +54,10 @@ def test_cancel_stops_the_runner_and_leaves_what_is_finished(site: Site, call_ma
     assert (code, err) == (0, "")
     assert "3 unfinished Jobs would be deleted, 1 finished ones left; nothing was changed" in out
     assert len(list_jobs(setup)) == 4
+    for command in ("cancel", "clean"):
+        out = call_main(command, *site.words, "--namespace", "kube-public", "--dry-run")[1]
+        assert re.match(rf"run {site.namespace} in namespace kube-public: 0 (unfinished )?Jobs would be deleted", out)
+    assert call_main("status", *site.words, "--namespace", "kube-public")[1].splitlines()[1:] == ["Jobs: none"]
 
     code, out, err = call_main("cancel", *site.words)
 

@@ -3,6 +3,7 @@
 import pytest
 
 from kubeconfigs import write_kubeconfig
+from runner.kubernetes.run import ClusterRun
 from s3_server import S3Server
 from workspace import CallMain, Workspace
 
@@ -32,6 +33,21 @@ def test_a_dry_run_on_a_cluster_takes_the_profiles_price_or_that_of_a_machine(
     assert call_main("status", "--store", f"s3://{s3_server.bucket}/dry")[0] == 2  # there is no run
     code, _, err = call_main("run", "quick.yaml", *place, "--profile", "eks")
     assert (code, "pools.cpu.price_per_hour: is missing" in err, "--machine cpu=MACHINE" in err) == (2, True, True)
+
+
+def test_options_of_clusters_reach_the_run(
+    call_main: CallMain, cluster: Workspace, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """tests/cluster has what a ClusterRun does with them."""
+    planned = []
+    monkeypatch.setattr(ClusterRun, "choose_run", lambda self: planned.append(self))
+    words = "--namespace team --queue q --max-in-flight 7 --give-up-after 2m --owner job/1-2 --deadline 1h"
+    place = ("--on", "lab", "--profile", "mine.yaml", "--store", f"s3://{s3_server.bucket}/none")
+    call_main("run", "quick.yaml", *place, *words.split())
+    (run,) = planned
+    assert (run.target.profile.namespace, run.target.queue, run.max_in_flight) == ("team", "q", 7)
+    assert (run.unschedulable_seconds, run.is_requeued, run.deadline_seconds) == (120, False, 3600)
+    assert run.owner == "job/1-2"
 
 
 def test_render_estimates_by_earlier_results(call_main: CallMain, workspace: Workspace) -> None:

@@ -65,13 +65,15 @@ def put_batches(folder: Path, *sizes: int, new_sizes: tuple[int, ...] = (), **ov
 def test_largest_batches_are_predicted_from_the_batches_of_one_version(
     call_main: CallMain, workspace: Workspace
 ) -> None:
-    put_batches(workspace.folder, 8, 15, 32, 64, new_sizes=(128,))
-    code, out, err = call_main("probe", "--run", "smoke-20260301-120000-ab12")
+    put_batches(workspace.folder / "there", 8, 15, 32, 64, new_sizes=(128,))
+    words = ("probe", "--run", "smoke-20260301-120000-ab12", "--store", "file://there/results", "--level", "80")
+    code, out, err = call_main(*words)
     assert (code, err) == (0, "")
-    words = " ".join(out.split())
-    assert "resnet18 train, pytorch 2.11.0 eager, fp32, size 224, Tesla T4" in words
-    assert "from 4 batches, 8 to 64" in words
-    assert "16 GB (T4) 13" in words
+    assert "80 %" in out
+    text = " ".join(out.split())
+    assert "resnet18 train, pytorch 2.11.0 eager, fp32, size 224, Tesla T4" in text
+    assert "from 4 batches, 8 to 64" in text
+    assert "16 GB (T4) 13" in text
 
 
 def test_runs_and_levels_that_say_nothing_are_one_message(call_main: CallMain, workspace: Workspace) -> None:

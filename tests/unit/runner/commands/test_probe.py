@@ -63,8 +63,13 @@ def test_trials_share_the_caches_of_compiled_kernels_which_end_with_the_search(
     note = 'echo "$TORCHINDUCTOR_CACHE_DIR $JAX_COMPILATION_CACHE_DIR $TRITON_CACHE_DIR" >> caches'
     make_measuring_interpreter(workspace.folder / "python", log=workspace.log, before=note)
 
-    call_probe("--mode", "compiled", "--max-batch-size", "4")
+    code, out, err = call_probe(
+        *("--mode", "compiled", "--max-batch-size", "4", "--framework", "jax", "--num-classes", "7", "--json")
+    )
 
+    report = ProbeReport.model_validate_json(out)
+    assert (code, report.ended_by, report.largest_batch_size) == (0, "max-batch-size", 4), err
+    assert (report.cell.framework, report.cell.mode, report.cell.num_classes) == ("jax", "compiled", 7)
     lines = set((workspace.folder / "caches").read_text().splitlines())
     assert len(lines) == 1
     inductor, jax, triton = lines.pop().split()
@@ -101,7 +106,8 @@ def test_a_visible_gpu_is_taken_and_shares_the_batch_with_others(
     gpus = GpuKind(name="NVIDIA A100-SXM4-40GB", compute_capability=(8, 0), num_gpus=4)
     monkeypatch.setattr("runner.local.hardware.find_gpu", lambda: gpus)
 
-    code, out, _ = call_probe("--num-gpus", "4", "--precision", "tf32", "--json")
+    code, out, err = call_probe("--num-gpus", "4", "--precision", "tf32", "--json", "--deadline", "10m")
+    assert "and 600 s" in err
 
     report = ProbeReport.model_validate_json(out)
     assert (code, report.cell.device, report.gpu, report.memory_limit_bytes) == (0, "gpu", gpus.name, None)

@@ -146,6 +146,7 @@ def test_a_run_ends_at_its_cap_and_goes_on_with_a_later_one(call_main: CallMain,
     workspace.make_python(before="sleep 0.5")  # so that not all four fit into a second
     code, out, _ = call_main(*words, "--deadline", "1")
     assert (code, "the deadline of 1 s has passed" in out, len(workspace.read_results()) < 4) == (1, True, True)
+    assert "; 0 there, 4 to measure" in call_main(*words[:4], "--new", "--dry-run")[1]
     assert call_main(*words, "--max-cost", "1")[0] == 2
     code, _, err = call_main(*words, "--max-cost", "1", "--machine", "cpu=m6i.xlarge")
     assert (code, err, len(workspace.read_results())) == (0, "", 4)
@@ -154,7 +155,8 @@ def test_a_run_ends_at_its_cap_and_goes_on_with_a_later_one(call_main: CallMain,
 def test_events_say_what_happens_and_messages_go_to_stderr(call_main: CallMain, workspace: Workspace) -> None:
     workspace.make_python(before='case "$BENCH_CELL" in *\'"batch_size":2,\'*) exit 3;; esac')
 
-    code, out, err = call_main("run", "quick.yaml", "--python", "./python", "--run-id", "mine", "--json")
+    words = ("run", "quick.yaml", "--python", "./python", "--run-id", "mine")
+    code, out, err = call_main(*words, "--json", "--output", "out")
 
     events = [RunEvent.model_validate_json(line) for line in out.splitlines()]
     assert code == 1
@@ -168,7 +170,8 @@ def test_events_say_what_happens_and_messages_go_to_stderr(call_main: CallMain, 
     assert sorted((event.status, event.step_seconds) for event in finished if event.status == "ok") == [("ok", 0.1)] * 2
     assert [event.error is None for event in finished if event.status == "failed"] == [False] * 2
     assert events[-1].model_dump(exclude_unset=True) == {
-        "event": "ended", "run_id": "mine", "is_ok": False, "reason": None, "report": "reports/mine/report.html",
+        "event": "ended", "run_id": "mine", "is_ok": False, "reason": None, "report": "out/report.html",
         "ok": 2, "failed": 2, "num_contaminated": 0,
     }  # fmt: skip
     assert "plan: 2 cells, 4 repeats in all; 0 there, 4 to measure" in err
+    assert "; 2 there, 2 to measure" in call_main(*words, "--retry-failed", "--dry-run")[1]

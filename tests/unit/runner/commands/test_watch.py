@@ -14,7 +14,9 @@ from webhook_receiver import receive
 from workspace import CallMain, Workspace
 
 
-def test_watch_suspects_then_confirms_and_says_so_by_its_exit_code(call_main: CallMain, workspace: Workspace) -> None:
+def test_watch_suspects_then_confirms_and_says_so_by_its_exit_code(
+    call_main: CallMain, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     nights = SimulatedNights(store=Store.open(f"file://{workspace.folder}/results"))
     nights.put_night(0)
     nights.put_night(1)
@@ -27,11 +29,14 @@ def test_watch_suspects_then_confirms_and_says_so_by_its_exit_code(call_main: Ca
     assert f"benchmatrix run again.yaml --store file://results --run-id {run_id} --no-report" in out
 
     nights.put_confirmation(run_id, [SLOWED], factors={SLOWED.cell_id: 1.9})
-    code, out, err = call_main("watch", "--json")
+    with receive() as receiver:
+        monkeypatch.setenv("HOOK", receiver.url)
+        code, out, err = call_main("watch", "--json", "--webhook", "json:HOOK")
+    assert len(receiver.bodies) == 1
     WatchDocument.model_validate_json(out)  # its schema holds
     assert code == 1
     assert [change["state"] for change in json.loads(out)["changes"]] == ["confirmed"]
-    assert err == ""
+    assert "sent to json:HOOK: " in err
 
 
 def test_a_webhook_without_watch_is_refused_before_anything_is_measured(

@@ -48,6 +48,10 @@ def test_a_dry_run_builds_and_pushes_nothing(call_images: CallImages, tmp_path: 
     built = call_images("build", "jax:cpu", "--base", BASE, "--dry-run")
     pushed = call_images("push", "host.example/team", "jax:cpu", "--base", BASE, "--dry-run")
 
+    with_index = make_arguments(BASE, INDEX)
+    for words in (("build",), ("push", "benchmatrix")):
+        torch = call_images(*words, "pytorch:cpu", "--base", BASE, "--cpu-index", INDEX, "--dry-run")
+        assert torch.stdout.split()[0] == name_image("benchmatrix", find_image("pytorch", "cpu"), with_index)
     assert built.stdout.startswith("benchmatrix/jax:cpu-")
     assert pushed.stdout.startswith("host.example/team/jax:cpu-")
     assert not (tmp_path / "log").exists()
