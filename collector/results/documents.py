@@ -164,7 +164,7 @@ def describe_environment(text: str, framework: Framework) -> Row:
         "host": environment.hostname,
         "machine": name_machine(environment.hostname, gpu_uuid),
         "framework_version": environment.versions.get(FRAMEWORK_PACKAGES[framework]),
-        "cuda_graph": environment.settings.get("cuda_graph"),
+        "cuda_graph": graph if isinstance(graph := environment.settings.get("cuda_graph"), bool) else None,
     }
 
 
