@@ -42,7 +42,7 @@ from collector.nights.suspicions import Confirmation, NightRun, decide, suspect
 from collector.results.frames import WITHOUT_RECORD
 from collector.results.hosts import name_machines
 from collector.results.load import join_results, load_run
-from collector.units import NOT_THERE
+from collector.units import NOT_THERE, count_things
 from runner.matrix import shorten_name
 from runner.runs import find_future_runs
 
@@ -440,9 +440,8 @@ def escape_slack(text: str) -> str:
 
 
 def list_lines(report: NightReport) -> list[str]:
-    lines = [
-        f"night {report.night}: {report.num_cells} cells, the newest of {report.num_nights} nights of {report.matrix}"
-    ]
+    cells = count_things(report.num_cells, "cell")
+    lines = [f"night {report.night}: {cells}, the newest of {report.num_nights} nights of {report.matrix}"]
     if report.num_uncounted:
         lines.append(
             f"{report.num_uncounted} of {report.num_cells + report.num_uncounted} planned cells are not looked at: "

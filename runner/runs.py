@@ -26,6 +26,7 @@ from bench.store import (
     run_key,
 )
 from bench.store.documents import index_removed_results, read_raw_removals
+from collector.units import count_things
 from runner.matrix import TIME_FORMAT, Repeat, RepeatKey, order_repeats, shorten_name
 from runner.terminal import warn_on_stderr
 
@@ -348,16 +349,15 @@ def begin_run(store: Store, run: Run, snapshot: RecordSnapshot, missing: Sequenc
 
 
 def describe_plan(run: Run, missing: Sequence[Repeat], report: Callable[[str], None]) -> None:
-    planned = f"{len(run.cells)} cells, {run.num_repeats} repeats in all"
-    done = run.num_repeats - len(missing)
-    report(f"plan: {planned}; {done} there, {len(missing)} to measure")
+    planned = f"{count_things(len(run.cells), 'cell')}, {count_things(run.num_repeats, 'repeat')} in all"
+    report(f"plan: {planned}; {run.num_repeats - len(missing)} there, {len(missing)} to measure")
     for line in describe_left_out(run):
         report(line)
 
 
 def describe_left_out(run: Run) -> list[str]:
     numbers = Counter(cell.reason for cell in run.left_out)
-    return [f"left out: {number} cells: {reason}" for reason, number in sorted(numbers.items())]
+    return [f"left out: {count_things(number, 'cell')}: {reason}" for reason, number in sorted(numbers.items())]
 
 
 def is_same_place(run: Run, plan: Run) -> bool:

@@ -108,6 +108,7 @@ def _print_cells(loaded: "Matrix", *, as_json: bool) -> None:
             echo(planned.model_dump_json())
         return
     from collector.cell_words import name_cell
+    from collector.units import count_things
 
     names = [name_cell(planned.cell) for planned in loaded.cells]
     width = max(map(len, names), default=0)
@@ -115,7 +116,7 @@ def _print_cells(loaded: "Matrix", *, as_json: bool) -> None:
         protocol = f"repeats={planned.repeats} timeout_seconds={planned.timeout_seconds:g}"
         echo(f"{name:<{width}}  {protocol}  {planned.cell.cell_id}")
     repeats = sum(planned.repeats for planned in loaded.cells)
-    echo(f"{loaded.source}: {len(loaded.cells)} cells, {repeats} repeats", err=True)
+    echo(f"{loaded.source}: {count_things(len(names), 'cell')}, {count_things(repeats, 'repeat')}", err=True)
 
 
 def _print_plan(run: "Run", folder: Path) -> None:

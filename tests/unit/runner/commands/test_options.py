@@ -132,6 +132,7 @@ def folder(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Path:
         (f"{FORECAST} --demand models.csv", "--demand-where Odd=1 --demand-since 2010 --demand-factor 4e-9",
             "22 of 44 rows left out: not selected by --where; before 2010; counts as 4.00e-09 GB"),
         (f"{FORECAST} --demand models.csv", "--demand-series median", "of one model, the median of the year"),
+        ("watch --matrix smoke", STORE, "night gpu: 1 cell, the newest"),
         ("watch", f"{STORE} --matrix other", "nights of other"),
         ("schema", "status", '"StatusDocument"'),
     ],
