@@ -111,7 +111,7 @@ def folder(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("run quick.yaml --python ./python --dry-run --machine cpu=plain", "--prices prices.yaml", "0.36 per hour"),
         ("render quick.yaml --machine cpu=plain", "--prices prices.yaml", "0.36 per hour"),
         ("render quick.yaml --store s3://b/x --manifests m", "--on kind-lab", "4 Jobs of run quick in m"),
-        ("setup --on kind-lab --dry-run", "--queue q", '"workloads"'),
+        ("setup --on kind-lab --dry-run --no-s3", "--s3 --queue q", '"Deployment"; "workloads"'),
         ("report --text", f"cpu {STORE}", "PyTorch compiled"),
         (f"report gpu {STORE} --output a.html", "--prices prices.yaml", "EUR"),
         (FIGURE.partition(" --figure")[0].replace(".svg", ""), "--output a.svg --figure modes", "<svg "),
