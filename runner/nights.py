@@ -401,7 +401,9 @@ def _send_night(store: Store, webhook: Webhook, changes: Sequence[RecordedChange
             sent_at=read_time_of_day(),
         )
         store.put(notice_key(suspicion.matrix, suspicion.change_id, webhook.channel), notice.to_json())
-    return f"sent to {webhook.kind}:{webhook.variable}: {len(changes)} regressions of {alarm.night_run_id}"
+    return (
+        f"sent to {webhook.kind}:{webhook.variable}: {count_things(len(changes), 'regression')} of {alarm.night_run_id}"
+    )
 
 
 def _is_due(change: RecordedChange, report: NightReport, webhook: Webhook) -> bool:

@@ -138,7 +138,10 @@ def say_how_to_retry(end: RunEnd, console: Console, command: str | None) -> None
     """Print how many repeats were contaminated and, unless it is None, the command that measures them again."""
     if end.num_contaminated:
         how = "" if command is None else f". Measure them again when nobody else uses the machine:\n  {command}"
-        line = f"{end.num_contaminated} of {end.num_repeats} repeats were contaminated by others, and do not count{how}"
+        from collector.units import count_things
+
+        of = count_things(end.num_repeats, "repeat")
+        line = f"contaminated by others, and not counted: {end.num_contaminated} of {of}{how}"
         console.print(line, style="yellow", highlight=False, soft_wrap=True)
 
 

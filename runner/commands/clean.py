@@ -88,10 +88,13 @@ def _clean_store(url: str, older_than: str, *, is_deleted: bool) -> None:
 
 
 def _show_plan(runs: "Sequence[RunPlan]", kept: Mapping[str, str]) -> None:
+    from collector.units import count_things
+
     lines = [f"to delete: {_describe_run(run)}" for run in runs]
     lines += [f"kept: {run_id}: {reason}" for run_id, reason in kept.items()]
     num_bytes = _format_bytes(sum(run.num_bytes for run in runs))
-    lines.append(f"in all: {sum(len(run.results) for run in runs)} raw results of {len(runs)} runs, {num_bytes}")
+    results = count_things(sum(len(run.results) for run in runs), "raw result")
+    lines.append(f"in all: {results} of {count_things(len(runs), 'run')}, {num_bytes}")
     if runs:
         lines.append("their rows in the data set stay, and so do plans, placements and reports")
     for line in lines:

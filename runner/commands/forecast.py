@@ -112,7 +112,7 @@ def forecast(
         of_demand = fit_forecast(needed, year=until, level=level / 100)
         lines += describe_gap(measure_gap(fitted, of_demand, factor=demand_factor))
     for line in lines:
-        CONSOLE.print(line)
+        CONSOLE.print(line, soft_wrap=True)
     if plot:
         save_figure(show_forecast(fitted), plot, columns=2, has_title=False)
         CONSOLE.print(str(plot), soft_wrap=True)

@@ -228,6 +228,7 @@ def _plan_local_run(options: RunOptions, store: Store) -> LocalRun:
         start_new=options.new,
         retries=_list_retries(options),
         interpreters=parse_interpreters(options.python or [], tuple(FRAMEWORKS)),
+        assumes_gpu=options.dry_run and "gpu" in prices,
         caps=LocalCaps(
             deadline_seconds=options.deadline,
             max_cost=options.max_cost,

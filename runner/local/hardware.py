@@ -33,12 +33,18 @@ MPS_SECONDS = 30.0
 POLL_SECONDS = 0.05
 
 
-def plan_local_run(matrix: Matrix, *, gpu: GpuKind | None, run_id: str | None) -> Run:
+def plan_local_run(matrix: Matrix, *, gpu: GpuKind | None, run_id: str | None, assumes_gpu: bool = False) -> Run:
     """Return a new run of the cells that this machine can run, the others with the reason.
 
-    Raise UserError if no cell can run.
+    `assumes_gpu`: without a GPU here, its cells are planned nonetheless. Raise UserError if no cell can run.
     """
-    return plan_run(matrix, lambda cell: explain_unsupported(cell, gpu) or explain_unshared(cell), run_id=run_id)
+
+    def explain(cell: Cell) -> str | None:
+        if assumes_gpu and gpu is None and cell.device == "gpu":
+            return None
+        return explain_unsupported(cell, gpu) or explain_unshared(cell)
+
+    return plan_run(matrix, explain, run_id=run_id)
 
 
 def explain_unsupported(cell: Cell, gpu: GpuKind | None) -> str | None:

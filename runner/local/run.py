@@ -302,9 +302,12 @@ class LocalRun(RunRequest):
     """Used instead of virtual environments, which are not made for these frameworks."""
     caps: LocalCaps = field(default_factory=LocalCaps)
     """When the run ends before everything is measured."""
+    assumes_gpu: bool = False
+    """Whether cells for a GPU are planned where there is none: a dry run prices them on the machine that was named."""
 
     def make_plan(self) -> Run:
-        plan = plan_local_run(load_matrix(self.matrix), gpu=find_gpu(), run_id=self.run_id)
+        matrix = load_matrix(self.matrix)
+        plan = plan_local_run(matrix, gpu=find_gpu(), run_id=self.run_id, assumes_gpu=self.assumes_gpu)
         self.caps.check_prices(planned.cell.device for planned in plan.cells)
         return plan
 

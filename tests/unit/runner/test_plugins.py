@@ -67,4 +67,4 @@ def test_an_alarm_has_the_body_that_a_plugin_writes(site: Path, tmp_path: Path) 
     code = f"from types import SimpleNamespace; from runner.nights import FORMATS; print(FORMATS['teams']({alarm}))"
     variables = os.environ | {"PYTHONPATH": str(site)}
     done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
-    assert done.stdout == """b'{"type": "message", "text": "m: 1 regressions"}'\n"""
+    assert done.stdout == """b'{"type": "message", "text": "m: regressions: 1"}'\n"""

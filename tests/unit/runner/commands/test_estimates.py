@@ -50,6 +50,16 @@ def test_options_of_clusters_reach_the_run(
     assert run.owner == "job/1-2"
 
 
+def test_a_dry_run_prices_gpu_cells_on_a_machine_that_is_named(
+    call_main: CallMain, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runner.local.run.find_gpu", lambda: None)
+    words = ("run", "smoke", "--dry-run", "--machine", "cpu=n2-standard-8")
+    assert "gpu: " not in call_main(*words)[1]
+    assert "gpu: 24 repeats" in (out := call_main(*words, "--machine", "gpu=n1-standard-4")[1])
+    assert "n1-standard-4 (T4)" in out
+
+
 def test_render_estimates_by_earlier_results(call_main: CallMain, workspace: Workspace) -> None:
     assert call_main("run", "quick.yaml", "--python", "./python", "--no-report")[0] == 0
     code, _, err = call_main("render", "quick.yaml", "--earlier", "file://results", "--machine", "cpu=m6i.xlarge")

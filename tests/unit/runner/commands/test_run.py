@@ -44,7 +44,7 @@ def test_a_run_that_others_disturbed_ends_with_the_command_that_measures_it_agai
     retry = f"{shlex.join(words)} --retry-contaminated"
     assert out.count("2 repeats in a row were contaminated") == 1
     assert out.splitlines()[-2:] == [
-        "4 of 4 repeats were contaminated by others, and do not count. Measure them again when nobody else uses the "
+        "contaminated by others, and not counted: 4 of 4 repeats. Measure them again when nobody else uses the "
         "machine:",
         f"  benchmatrix {retry}",
     ]

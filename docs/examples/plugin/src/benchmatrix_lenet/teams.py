@@ -6,4 +6,4 @@ from typing import Any
 
 def write_message(alarm: Any) -> bytes:
     """Return the body that is sent for one alarm; its fields are in docs/reference/schema.md."""
-    return json.dumps({"type": "message", "text": f"{alarm.matrix}: {len(alarm.regressions)} regressions"}).encode()
+    return json.dumps({"type": "message", "text": f"{alarm.matrix}: regressions: {len(alarm.regressions)}"}).encode()
