@@ -136,7 +136,7 @@ def read_cpu_seconds() -> float:
 
 
 def count_looks(firsts: IntArray, first_look: int = FIRST_LOOK) -> int:
-    """Return the looks up to the first alarms."""
+    """Return how many looks were taken until each series had its first alarm, or to its end."""
     return int((np.minimum(firsts, NUM_NIGHTS - 1) + 2 - first_look).sum())
 
 

@@ -15,6 +15,7 @@ from bench.errors import UserError
 from bench.schema import Ending, InvalidDocumentError, MissingRepeat, Run, read_run, read_time_of_day
 from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, KeyMissing, Store, report_key
 from bench.store.documents import read_runs
+from collector.units import count_things
 from runner.stored_runs import MAX_NAMED, load_collection, print_skipped
 from runner.terminal import warn_on_stderr
 
@@ -138,8 +139,6 @@ def say_how_to_retry(end: RunEnd, console: Console, command: str | None) -> None
     """Print how many repeats were contaminated and, unless it is None, the command that measures them again."""
     if end.num_contaminated:
         how = "" if command is None else f". Measure them again when nobody else uses the machine:\n  {command}"
-        from collector.units import count_things
-
         of = count_things(end.num_repeats, "repeat")
         line = f"contaminated by others, and not counted: {end.num_contaminated} of {of}{how}"
         console.print(line, style="yellow", highlight=False, soft_wrap=True)

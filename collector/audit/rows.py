@@ -389,7 +389,7 @@ class AuditedRow:
 
     @property
     def most_flops_per_second(self) -> float:
-        """The largest rate of any reading."""
+        """Return the largest rate that any reading of the row gives."""
         return max(rate.most_flops_per_second for rate in self.rates)
 
     @property
