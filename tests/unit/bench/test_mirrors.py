@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bench.registry import MODELS, Framework
 from framework_programs import finish_program, start_program
-from mirror_cells import CASES, KERAS_RUNS, NUM_BLOCKS, NUM_STEPS, TRAINED, MirrorPrecision, list_keras_runs
+from mirror_cells import CASES, KERAS_RUNS, NUM_STEPS, SMALLER, TRAINED, MirrorPrecision, list_keras_runs
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -80,7 +80,8 @@ def has_no_gradient(name: str) -> bool:
     That is every convolution of CycleGAN but the generator's last and the discriminator's first and last.
     """
     network, _, tensor = name.partition("/")
-    last = {"generator": (f"conv{3 + 2 * NUM_BLOCKS}.bias",), "discriminator": ("conv0.bias", "conv4.bias")}
+    behind_blocks = 3 + 2 * SMALLER["GENERATOR_BLOCKS"]
+    last = {"generator": (f"conv{behind_blocks}.bias",), "discriminator": ("conv0.bias", "conv4.bias")}
     kind = network.partition("_")[0]
     return kind in last and tensor.endswith("bias") and tensor not in last[kind]
 
@@ -89,7 +90,7 @@ def test_every_model_that_learns_is_compared_in_tensorflow_and_every_kind_of_lay
     kinds = json.loads((folder / "kinds-tensorflow-graph.json").read_text())
     assert kinds.keys() == set(TRAINED)
     in_jax = [kind for model, _, framework, _ in RUNS if framework == "jax" for kind in kinds[model]]
-    assert set(in_jax) == {kind for own in kinds.values() for kind in own}
+    assert {kind for own in kinds.values() for kind in own} - set(in_jax) == {"Dropout"}  # is off here
 
 
 @pytest.mark.parametrize("model", TRAINED)
@@ -163,7 +164,7 @@ def test_biases_before_an_instance_norm_have_no_gradient(folder: Path, network: 
         gradients = {name: array for name, array in select(arrays, "gradient").items() if name.startswith(network)}
         largest = max(float(np.abs(array).max()) for array in gradients.values())
         without = [array for name, array in gradients.items() if has_no_gradient(name)]
-        assert (5 + 2 * NUM_BLOCKS if network.startswith("generator") else 3) == len(without)
+        assert (5 + 2 * SMALLER["GENERATOR_BLOCKS"] if network.startswith("generator") else 3) == len(without)
         assert 1e-6 * largest > max(float(np.abs(array).max()) for array in without)
 
 

@@ -107,6 +107,20 @@ def check_real_data_come_batch_by_batch_in_the_precision_of_the_weights(examiner
         assert name_dtype(workload.inputs[0]) == "bfloat16"
 
 
+def check_maps_of_three_and_nine_are_averaged_to_seven(_: Examiner) -> None:
+    """Row i of 7 is the mean of rows from i n / 7, rounded down, to (i + 1) n / 7, rounded up, as in PyTorch."""
+    from bench.models.keras import average_to
+
+    for starts, ends in (
+        ((0, 0, 0, 1, 1, 2, 2), (1, 1, 2, 2, 3, 3, 3)),
+        ((0, 1, 2, 3, 5, 6, 7), (2, 3, 4, 6, 7, 8, 9)),
+    ):
+        images = np.random.default_rng(1).standard_normal((2, ends[-1], ends[-1], 3), dtype=np.float32)
+        parts = [slice(*ends) for ends in zip(starts, ends, strict=True)]
+        rows = [np.stack([images[:, rows, columns].mean((1, 2)) for columns in parts], 1) for rows in parts]
+        np.testing.assert_allclose(average_to(images, 7), np.stack(rows, 1), rtol=1e-4, atol=1e-6)
+
+
 def make_replicas(make_workload: Callable[[Any, int], Any], **fields: Any) -> list[Any]:
     """Return workloads of equal weights on one and on two devices, as `make_workload(cell, number)` makes them."""
     from bench.tasks.keras import set_precision

@@ -9,7 +9,6 @@ kinds-tensorflow-MODE.json which kinds of layers each model has.
 
 import json
 import sys
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -28,7 +27,7 @@ from mirror_layers import (
 from workload_state import find_networks, find_optimizers, read_losses
 
 from bench.registry import Framework, Mode
-from mirror_cells import EPSILON, NUM_BLOCKS, NUM_STEPS, list_keras_runs, make_mirror_cell
+from mirror_cells import EPSILON, NUM_STEPS, SMALLER, list_keras_runs, make_mirror_cell
 
 Arrays = dict[str, np.ndarray]
 
@@ -36,8 +35,7 @@ FRAMEWORK, MODE = cast(Framework, sys.argv[1]), cast(Mode, sys.argv[2])
 module = import_module(f"bench.frameworks.{FRAMEWORK}")
 keras = module.keras
 definitions: Any = import_module("bench.models.keras")
-definitions.GENERATOR_BLOCKS = NUM_BLOCKS
-definitions.VIT_ENCODER = replace(definitions.VIT_ENCODER, num_layers=NUM_BLOCKS)
+vars(definitions).update(SMALLER)
 
 
 def read_variables(networks: Any, flattened: Flattened) -> Arrays:

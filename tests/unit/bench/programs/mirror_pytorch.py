@@ -28,10 +28,34 @@ from workload_state import read_losses
 
 import bench.models.torch as definitions
 from bench.frameworks import pytorch
-from mirror_cells import EPSILON, KERAS_RUNS, NUM_BLOCKS, NUM_STEPS, TRAINED, list_keras_runs, make_mirror_cell
+from mirror_cells import (
+    EPSILON,
+    KERAS_RUNS,
+    NUM_LAYERS,
+    NUM_STEPS,
+    SMALLER,
+    TRAINED,
+    VGG16_SIDE,
+    list_keras_runs,
+    make_mirror_cell,
+)
 
-vars(definitions)["GENERATOR_BLOCKS"] = NUM_BLOCKS
+vars(definitions).update(SMALLER)
 Arrays = dict[str, np.ndarray]
+
+
+def make_smaller(name: str, networks: Any) -> None:
+    """Do to torchvision's models what SMALLER does to definitions of this project."""
+    model = networks.get("model")
+    match name:
+        case "vit-b-16":
+            model.encoder.layers = model.encoder.layers[:NUM_LAYERS]
+        case "vgg16":
+            model.avgpool.output_size = VGG16_SIDE
+            weight = model.classifier[0].weight
+            weight.data = weight.data[:, : 512 * VGG16_SIDE**2].clone()
+        case "resnet18" | "resnet18-cifar" | "resnet50":
+            del model.layer1[2:], model.layer2[1:], model.layer3[1:], model.layer4[1:]
 
 
 def read_tensors(networks: Any, *, gradients: bool = False) -> Arrays:
@@ -119,9 +143,7 @@ def main(folder: Path) -> None:
     initial = {}
     for name, precision in sorted({run for program in KERAS_RUNS for run in list_keras_runs(*program)}):
         workload = framework.build_workload(make_mirror_cell(name, "pytorch"))
-        if name == "vit-b-16":
-            encoder = workload.task.networks["model"].encoder
-            encoder.layers = encoder.layers[:NUM_BLOCKS]
+        make_smaller(name, workload.task.networks)
         initial[name] = {key: describe(values) for key, values in read_tensors(workload.task.networks).items()}
         prepare_workload(workload, precision)
         save_arrays(folder / f"{name}-{precision}-weights.npz", read_tensors(workload.task.networks))

@@ -11,6 +11,7 @@ from keras.initializers import GlorotUniform, RandomNormal, RandomUniform, Varia
 from bench.models.sizes import (
     CONV6_STAGES,
     DENSE_SIDE,
+    GAN_WIDTH,
     GENERATOR_BLOCKS,
     PATCH_SIZE,
     RESNET18_BLOCKS,
@@ -77,8 +78,9 @@ def add_stages(x: Any, stages: Sequence[tuple[int, int]], make_initializer: Call
     for num_channels, num_convolutions in stages:
         for _ in range(num_convolutions):
             # At stride 1 "same" is PyTorch's padding of 1.
-            initializer = make_initializer()
-            x = layers.Conv2D(num_channels, 3, padding="same", activation="relu", kernel_initializer=initializer)(x)
+            x = layers.Conv2D(
+                num_channels, 3, padding="same", activation="relu", kernel_initializer=make_initializer()
+            )(x)
         x = layers.MaxPooling2D(2)(x)
     return x
 
@@ -108,11 +110,18 @@ def build_vgg16(cell: Cell) -> keras.Model:
     inputs = make_image_input(cell.input_size)
     x = add_stages(inputs, VGG16_STAGES, he_normal_fan_out)
     if x.shape[1] != DENSE_SIDE:
-        x = layers.AdaptiveAveragePooling2D(DENSE_SIDE)(x)
+        x = average_to(x, DENSE_SIDE)
     x = layers.Flatten()(x)
     for _ in range(2):
         x = layers.Dropout(DROPOUT_RATE)(_connect_vgg(x, 4096, activation="relu"))
     return keras.Model(inputs, _connect_vgg(x, cell.num_classes))
+
+
+def average_to(x: Any, side: int) -> Any:
+    """Return maps averaged to side x side, as PyTorch divides them; Keras's layer gives NaN in JAX from 3 to 7."""
+    parts = [slice(i * x.shape[1] // side, -(-(i + 1) * x.shape[1] // side)) for i in range(side)]
+    x = ops.concatenate([ops.mean(x[:, part], axis=1, keepdims=True) for part in parts], axis=1)
+    return ops.concatenate([ops.mean(x[:, :, part], axis=2, keepdims=True) for part in parts], axis=2)
 
 
 def _connect_vgg(x: Any, num_outputs: int | None, **options: Any) -> Any:
@@ -269,10 +278,6 @@ def build_text_classifier(cell: Cell) -> keras.Model:
     return keras.Model(tokens, layers.Dense(cell.num_classes, **draw("head"))(layers.GlobalAveragePooling1D()(x)))
 
 
-GAN_WIDTH = 64
-"""Channels of the first layer of every network; the others have multiples of it."""
-
-
 def build_cyclegan(cell: Cell) -> dict[str, keras.Model]:
     """Return the networks of bench.models.torch.build_cyclegan, images and scores with their channels last."""
     return {
@@ -310,8 +315,7 @@ def build_discriminator(size: int) -> keras.Model:
 
 
 def _convolve_gan(x: Any, num_channels: int, kernel_size: int, *, stride: int = 1, padding: int = 0) -> Any:
-    initializer = normal_002()
-    return convolve(x, num_channels, kernel_size, padding=padding, stride=stride, kernel_initializer=initializer)
+    return convolve(x, num_channels, kernel_size, padding=padding, stride=stride, kernel_initializer=normal_002())
 
 
 def _upsample(x: Any, num_channels: int) -> Any:
@@ -320,8 +324,7 @@ def _upsample(x: Any, num_channels: int) -> Any:
     Output o takes input i by weight k where o = 2 i + k - 1. Unpadded ("valid"), Keras's takes o = 2 i + k and yields
     one row and column more: the first ones are cut off. Its "same" would cut off the last ones.
     """
-    initializer = normal_002()
-    x = layers.Conv2DTranspose(num_channels, 3, strides=2, padding="valid", kernel_initializer=initializer)(x)
+    x = layers.Conv2DTranspose(num_channels, 3, strides=2, padding="valid", kernel_initializer=normal_002())(x)
     return layers.Cropping2D(((1, 0), (1, 0)))(x)
 
 

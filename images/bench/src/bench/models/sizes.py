@@ -41,6 +41,7 @@ PATCH_SIZE = 16
 VIT_ENCODER = Encoder(width=768, num_layers=12, num_heads=12, mlp_width=3072)
 TEXT_ENCODER = Encoder(width=256, num_layers=4, num_heads=4, mlp_width=1024)
 GENERATOR_BLOCKS = 9
+GAN_WIDTH = 64  # of the first layer of each of CycleGAN's networks; the others have multiples of it
 ROTARY_BASE = np.float32(500_000)
 RMS_EPSILON = 1e-5
 

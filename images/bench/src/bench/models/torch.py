@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention, silu
 
-from bench.models.sizes import GENERATOR_BLOCKS, RMS_EPSILON, TEXT_ENCODER, make_rotation
+from bench.models.sizes import GAN_WIDTH, GENERATOR_BLOCKS, RMS_EPSILON, TEXT_ENCODER, make_rotation
 from bench.registry import DECODERS, Decoder
 from bench.schema import Cell
 from bench.tasks.inputs import VOCABULARY_SIZE
@@ -175,23 +175,23 @@ def build_cyclegan(cell: Cell) -> nn.ModuleDict:
 
 def build_generator() -> nn.Sequential:
     """Return c7s1-64, d128, d256, nine blocks R256, u128, u64, c7s1-3, as the paper's appendix writes it."""
-    layers: list[nn.Module] = [nn.ReflectionPad2d(3), *_normalize_and_rectify(nn.Conv2d(3, 64, 7))]
-    for num_channels in (64, 128):
+    layers: list[nn.Module] = [nn.ReflectionPad2d(3), *_normalize_and_rectify(nn.Conv2d(3, GAN_WIDTH, 7))]
+    for num_channels in (GAN_WIDTH, 2 * GAN_WIDTH):
         layers += _normalize_and_rectify(nn.Conv2d(num_channels, 2 * num_channels, 3, stride=2, padding=1))
-    layers += [ResidualBlock(256) for _ in range(GENERATOR_BLOCKS)]
-    for num_channels in (256, 128):
+    layers += [ResidualBlock(4 * GAN_WIDTH) for _ in range(GENERATOR_BLOCKS)]
+    for num_channels in (4 * GAN_WIDTH, 2 * GAN_WIDTH):
         upsampling = nn.ConvTranspose2d(num_channels, num_channels // 2, 3, stride=2, padding=1, output_padding=1)
         layers += _normalize_and_rectify(upsampling)
-    return nn.Sequential(*layers, nn.ReflectionPad2d(3), nn.Conv2d(64, 3, 7), nn.Tanh())
+    return nn.Sequential(*layers, nn.ReflectionPad2d(3), nn.Conv2d(GAN_WIDTH, 3, 7), nn.Tanh())
 
 
 def build_discriminator() -> nn.Sequential:
     """Return C64 (without norm), C128, C256, C512 and a convolution to one score, kernels of 4: PatchGAN of 70 px."""
-    layers: list[nn.Module] = [nn.Conv2d(3, 64, 4, stride=2, padding=1), nn.LeakyReLU(0.2, inplace=True)]
-    for num_channels, stride in ((64, 2), (128, 2), (256, 1)):
+    layers: list[nn.Module] = [nn.Conv2d(3, GAN_WIDTH, 4, stride=2, padding=1), nn.LeakyReLU(0.2, inplace=True)]
+    for num_channels, stride in ((GAN_WIDTH, 2), (2 * GAN_WIDTH, 2), (4 * GAN_WIDTH, 1)):
         layers.append(nn.Conv2d(num_channels, 2 * num_channels, 4, stride=stride, padding=1))
         layers += [nn.InstanceNorm2d(2 * num_channels), nn.LeakyReLU(0.2, inplace=True)]
-    return nn.Sequential(*layers, nn.Conv2d(512, 1, 4, padding=1))
+    return nn.Sequential(*layers, nn.Conv2d(8 * GAN_WIDTH, 1, 4, padding=1))
 
 
 def _normalize_and_rectify(convolution: nn.Conv2d | nn.ConvTranspose2d) -> list[nn.Module]:
