@@ -36,17 +36,9 @@ class RecordedChange:
         return "pending" if self.decision is None else self.decision.outcome
 
     @property
-    def is_pending(self) -> bool:
-        return self.decision is None
-
-    @property
-    def is_confirmed(self) -> bool:
-        return self.decision is not None and self.decision.outcome == "confirmed"
-
-    @property
     def is_regression(self) -> bool:
         """Return whether it was decided that the cell, or group of cells, became slower."""
-        return self.is_confirmed and self.suspicion.direction == "slower"
+        return self.state == "confirmed" and self.suspicion.direction == "slower"
 
 
 @dataclass(frozen=True, kw_only=True)

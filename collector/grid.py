@@ -22,7 +22,7 @@ from collector.ratio_words import format_percent
 from collector.results.cell_repeats import count_values
 from collector.results.frames import Row, describe_cell, list_rows
 from collector.results.summary import average_energies
-from collector.statistics import Estimate
+from collector.statistics import Direction, Estimate, judge_together
 from collector.units import (
     JOULE,
     MILLISECOND,
@@ -39,6 +39,7 @@ from collector.units import (
 
 State = Literal["ok", "unsound", "failed", "left-out"]
 Verdict = Literal["longer", "shorter", "undecided", "none"]
+VERDICTS: Mapping[Direction, Verdict] = {"above": "longer", "below": "shorter", "undecided": "undecided"}
 REASONS: Mapping[Obstacle, str] = {
     "failed": "a side has no repeat that ended ok",
     "unsound": "no repeat of a side was measured under sound conditions",
@@ -63,10 +64,10 @@ class Ratio:
     """Holds how long a program's step takes relative to the baseline's, for one kind of work."""
 
     estimate: Estimate | None
-    low: float | None
-    high: float | None
+    low: float | None = None
+    high: float | None = None
     """The ends of the interval that holds together with those of the baseline's other ratios."""
-    verdict: Verdict
+    verdict: Verdict = "none"
     reason: Obstacle = ""
     """Why there is no verdict."""
 
@@ -156,8 +157,14 @@ class Grid:
                 subject = self.places.get((work, program))
                 if subject is not None and program != baseline:
                     found[work, program] = _estimate(subject, reference)
-        number = sum(estimate is not None and not reason for estimate, reason in found.values())
-        return {key: _judge(estimate, reason, number) for key, (estimate, reason) in found.items()}
+        tested = {key: estimate for key, (estimate, reason) in found.items() if estimate is not None and not reason}
+        judged = dict(zip(tested, judge_together(list(tested.values())), strict=True))
+        return {
+            key: Ratio(estimate=estimate, low=own.joint_low, high=own.joint_high, verdict=VERDICTS[own.verdict])
+            if (own := judged.get(key))
+            else Ratio(estimate=estimate, reason=reason)
+            for key, (estimate, reason) in found.items()
+        }
 
 
 def _estimate(subject: Place, reference: Place) -> tuple[Estimate | None, Obstacle]:
@@ -167,16 +174,6 @@ def _estimate(subject: Place, reference: Place) -> tuple[Estimate | None, Obstac
     is_same_kind = all(len({_name_device(row, part) for row in rows}) == 1 for part in ("device", "hardware"))
     is_same_framework = rows[0]["framework"] == rows[1]["framework"]
     return estimate_pair(*rows), find_obstacle(*rows, same_hardware=is_same_kind, same_version=is_same_framework)
-
-
-def _judge(estimate: Estimate | None, reason: Obstacle, number: int) -> Ratio:
-    if estimate is None or reason:
-        return Ratio(estimate=estimate, low=None, high=None, verdict="none", reason=reason)
-    low, high = estimate.find_joint_interval(number) or (None, None)
-    verdict: Verdict = "undecided"
-    if estimate.excludes_one(number):
-        verdict = "longer" if estimate.center > 1 else "shorter"
-    return Ratio(estimate=estimate, low=low, high=high, verdict=verdict)
 
 
 def make_grid(analysis: Analysis) -> Grid:

@@ -67,8 +67,10 @@ def label_shared(pairs: pd.DataFrame, *, in_panel: bool = False) -> list[str]:
     return [", ".join(filter(None, [workload, name_program(row)])) for workload, row in rows]
 
 
-def label_hardware(cpu_model: str | None, num_threads: int | None) -> str:
-    """Return `CPU model, 2 threads`, without what is not known."""
+def label_hardware(cpu_model: str | None, num_threads: int | None, gpu_name: str | None = None) -> str:
+    """Return the GPU's name, or without one `CPU model, 2 threads`, without what is not known."""
+    if not pd.isna(gpu_name):
+        return str(gpu_name)
     threads = "" if pd.isna(num_threads) else f"{num_threads} thread{'s' if num_threads != 1 else ''}"
     return ", ".join(str(part) for part in (cpu_model, threads) if not pd.isna(part) and part)
 

@@ -75,14 +75,6 @@ class Estimate:
         factor = math.exp(min(quantile * self.log_standard_error, MAX_LOG_FACTOR))
         return self.center / factor, self.center * factor
 
-    def excludes_one(self, num_intervals: int) -> bool:
-        """Return whether the interval that holds together with `num_intervals` - 1 others excludes 1.
-
-        A difference is stated where it does, and nowhere else: docs/decisions/0012-intervals-and-differences.md.
-        """
-        interval = self.find_joint_interval(num_intervals)
-        return interval is not None and not interval[0] <= 1 <= interval[1]
-
     @property
     def p_value(self) -> float | None:
         """The two-sided p-value of Student's t for a true value of 1; below 0.05 where the interval excludes 1."""
@@ -268,7 +260,8 @@ class Judged(NamedTuple):
 def judge_together(ratios: Sequence[Estimate], floors: Sequence[Floor] = ()) -> list[Judged]:
     """Return what is known of each of a family of ratios, all with a standard error; `floors`: of each, if any has one.
 
-    Tables and `compare` have their verdicts from here.
+    Tables, the grid and `compare` have their verdicts from here: a difference is stated where the joint interval
+    excludes 1, and nowhere else (docs/decisions/0012-intervals-and-differences.md).
     """
     judged, number = [], len(ratios)
     for ratio, floor in zip(ratios, floors or [Floor()] * number, strict=True):
@@ -277,7 +270,7 @@ def judge_together(ratios: Sequence[Estimate], floors: Sequence[Floor] = ()) -> 
         assert p_value is not None
         distance, within = math.log(ratio.center), floor.alone and floor.alone.interval
         verdict: Direction = "undecided"
-        if ratio.excludes_one(number) and abs(distance) > floor.log_ratio:
+        if not interval[0] <= 1 <= interval[1] and abs(distance) > floor.log_ratio:
             verdict = "above" if distance > 0 else "below"
         elif within and all(abs(math.log(end)) <= floor.log_ratio for end in within):
             verdict = "same"

@@ -76,7 +76,7 @@ class NightReport:
 
     @property
     def pending(self) -> list[Suspicion]:
-        return [change.suspicion for change in self.changes if change.is_pending]
+        return [change.suspicion for change in self.changes if change.state == "pending"]
 
     @property
     def regressions(self) -> list[RecordedChange]:
@@ -123,7 +123,7 @@ def _decide_open(store: Store, nights: Sequence[NightRun], history: ChangeHistor
     columns = {night.run.run_id: column for column, night in enumerate(nights)}
     for change in history.changes:
         column = columns.get(change.suspicion.night_run_id)
-        if change.is_pending and column is not None:
+        if change.state == "pending" and column is not None:
             is_last = is_final or column < len(nights) - 1
             history = _decide(store, change, nights[: column + 1], history, is_final=is_last)
     return history

@@ -226,7 +226,7 @@ def _write_run(store: Store, run: Run, site: Path, prices: "PriceTable", tell: C
     from collector.analysis import analyze_run
     from collector.facts import state_outcome
     from collector.files import replace_text
-    from collector.report.page import SiteRun, find_page, write_site_page
+    from collector.report.page import HOME, SiteRun, find_page, write_page
 
     line = SiteRun(run_id=run.run_id, matrix=run.matrix, created_at=f"{run.created_at:%Y-%m-%d %H:%M}", outcome="")
     try:
@@ -239,7 +239,8 @@ def _write_run(store: Store, run: Run, site: Path, prices: "PriceTable", tell: C
     if mark.is_file() and mark.read_bytes() == source.encode() and page.is_file():
         tell(f"{run.run_id}: unchanged")
     else:
-        tell(f"{write_site_page(analyze_run(collection, history=history, prices=prices), site)}")
+        write_page(analyze_run(collection, history=history, prices=prices), page, home=HOME)
+        tell(f"{page}")
         replace_text(mark, source, may_be_read=True)
     return replace(line, outcome=state_outcome(collection))
 

@@ -483,11 +483,8 @@ def explain_missing_intervals(pairs: pd.DataFrame) -> str:
 
 def _describe(pair: Row) -> str:
     """Return what was compared on what, with the ratio: that of speeds for devices, else of times."""
-    hardware = (
-        label_hardware(pair[f"cpu_model_{side}"], pair[f"num_threads_{side}"]) if pd.isna(gpu) else str(gpu)
-        for side in SIDES
-        for gpu in [pair[f"gpu_name_{side}"]]
-    )
+    parts = ("cpu_model", "num_threads", "gpu_name")
+    hardware = (label_hardware(*(pair[f"{part}_{side}"] for part in parts)) for side in SIDES)
     devices = " over ".join(dict.fromkeys(hardware))
     ends = read_estimate(pair, center="ratio").find_joint_interval(1)
     interval = "no interval, one repeat" if ends is None else f"95 % interval {format_interval(*ends, RATIO)}"

@@ -119,7 +119,7 @@ def _tabulate(nights: Sequence[NightRun], history: ChangeHistory) -> tuple[Night
     starts = Starts()
     for change in history.changes:
         suspicion, column = change.suspicion, columns.get(change.suspicion.first_run_id)
-        if not change.is_confirmed or column is None:
+        if change.state != "confirmed" or column is None:
             continue
         if suspicion.num_cells > 1:
             starts.groups[suspicion.device, suspicion.hardware] = column

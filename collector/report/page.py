@@ -51,13 +51,15 @@ HEADLINE = ("GPU", "driver", "CPU", "frameworks", "measured")
 TEMPLATES = resources.files(__package__) / "templates"
 
 
-def write_page(analysis: Analysis, path: Path) -> None:
-    """Write the report of an analysed run to `path`, whose directory is made if absent; UserError if it cannot be."""
-    replace_text(path, make_page(analysis))
+def write_page(analysis: Analysis, path: Path, *, home: str = "") -> None:
+    """Write the report of an analysed run to `path`, whose directory is made if absent; UserError if it cannot be.
+
+    `home`: of a page in a site, the address of the list of runs.
+    """
+    replace_text(path, make_page(analysis, home=home))
 
 
 def make_page(analysis: Analysis, *, home: str = "") -> str:
-    """Return the report as HTML. `home`: of a page in a site, the address of the list of runs."""
     collection, grid = analysis.collection, make_grid(analysis)
     style, script = _read("page.css"), _read("page.js")
     results, facts = collection.results, dict(list_facts(collection))
@@ -266,6 +268,8 @@ def _show(value: object) -> object:
 
 
 INDEX = "index.html"
+HOME = f"../../{INDEX}"
+"""The address of the list of runs from the page of one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,12 +286,6 @@ class SiteRun:
 
 def find_page(site: Path, run_id: str) -> Path:
     return site / "runs" / run_id / INDEX
-
-
-def write_site_page(analysis: Analysis, site: Path) -> Path:
-    path = find_page(site, analysis.collection.run.run_id)
-    replace_text(path, make_page(analysis, home=f"../../{INDEX}"))
-    return path
 
 
 def write_index(runs: Iterable[SiteRun], site: Path) -> Path:

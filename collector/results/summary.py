@@ -37,7 +37,7 @@ from collector.results.frames import (
     Row,
     list_rows,
 )
-from collector.statistics import Estimate, compute_quantiles, estimate_machine_effects, measure
+from collector.statistics import Estimate, compute_quantiles, estimate_machine_effects, judge_together, measure
 
 ENERGIES = ("gpu_energy_per_step_joules", "gpu_energy_per_sample_joules", "cpu_energy_per_sample_joules")
 RATES = (*CENTER_RATES, "window_samples_per_s")
@@ -332,14 +332,9 @@ def describe_deviations(factors: Mapping[str, Mapping[str, Estimate]]) -> dict[s
     for name, by_machine in factors.items():
         words = CALIBRATIONS[name][2]
         tested = {machine: factor for machine, factor in by_machine.items() if factor.p_value is not None}
-        for machine, factor in tested.items():
+        for (machine, factor), own in zip(tested.items(), judge_together(list(tested.values())), strict=True):
             is_large = not 1 / (1 + MIN_DIFFERENCE) < factor.center < 1 + MIN_DIFFERENCE
-            if is_large and factor.excludes_one(len(tested)):
-                found.setdefault(machine, []).append(f"{words} {_quote(factor, len(tested))} as fast")
+            if is_large and own.is_different:
+                quoted = f"{factor.center:.3f}x ({own.joint_low:.3f} to {own.joint_high:.3f})"
+                found.setdefault(machine, []).append(f"{words} {quoted} as fast")
     return {machine: f"{machine} {' and '.join(words)}" for machine, words in sorted(found.items())}
-
-
-def _quote(factor: Estimate, num_intervals: int) -> str:
-    """Return `1.067x (1.041 to 1.094)`, with the interval that holds together with those of the other machines."""
-    low, high = factor.find_joint_interval(num_intervals) or (factor.center, factor.center)
-    return f"{factor.center:.3f}x ({low:.3f} to {high:.3f})"

@@ -58,6 +58,7 @@ from collector.units import (
     JOULE,
     MILLISECOND,
     NOT_THERE,
+    NUM_TIME_DIGITS,
     PERCENT,
     RATIO,
     THROUGHPUT,
@@ -85,8 +86,6 @@ SETTINGS: Mapping[str, str] = {
     "cuda_graph": "use of CUDA graphs",
 }
 """The settings that a mode or a precision brings along, by their names in the environment, in words."""
-NUM_TIME_DIGITS = 4
-"""Significant digits of the times beside a ratio, which has three digits after the point."""
 
 
 def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table:
@@ -171,11 +170,7 @@ def _hardware_columns(comparison: Comparison) -> list[Column]:
     title, side = ("Hardware", "subject") if comparison.same_hardware else ("CPU", "reference")
     sources = (f"cpu_model_{side}", f"num_threads_{side}", f"gpu_name_{side}")
     gpu = [] if comparison.same_hardware else [text_column("GPU", "gpu_name_subject")]
-    return [text_column("Measured on", "scope"), *gpu, Column(title=title, sources=sources, format=_describe_device)]
-
-
-def _describe_device(cpu_model: str, num_threads: int, gpu_name: str) -> str:
-    return label_hardware(cpu_model, num_threads) if pd.isna(gpu_name) else gpu_name
+    return [text_column("Measured on", "scope"), *gpu, Column(title=title, sources=sources, format=label_hardware)]
 
 
 ROLE_NAMES = {"cell": "the cell", "neighbour": "its neighbour"}
@@ -452,7 +447,7 @@ def _name_works(works: Iterable[list[Row]]) -> list[str]:
     firsts = [own[0] for own in works]
     counts = Counter(row["workload"] for row in firsts)
     return [
-        f"{name}, {_describe_device(row['cpu_model'], row['num_threads'], row['gpu_name'])}" if number > 1 else name
+        f"{name}, {label_hardware(row['cpu_model'], row['num_threads'], row['gpu_name'])}" if number > 1 else name
         for row in firsts
         for name, number in [(str(row["workload"]), counts[row["workload"]])]
     ]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from collector.statistics import estimate_machine_effects, join_overlapping
+from collector.statistics import estimate_machine_effects, join_overlapping, judge_together
 
 CELLS = ["c1"] * 4 + ["c2"] * 4 + ["c3"] * 3
 MACHINES = ["a", "a", "b", "b", "a", "b", "c", "c", "b", "c", "c"]
@@ -66,5 +66,5 @@ def test_machines_that_are_alike_are_called_different_in_one_run_of_twenty_at_mo
     for _ in range(400):
         values = np.exp(np.repeat(rng.standard_normal(6), 8) + 0.02 * rng.standard_normal(48))
         effects = estimate_machine_effects(values.tolist(), cells, machines).values()
-        num_false += any(effect.excludes_one(len(effects)) for effect in effects)
+        num_false += any(one.is_different for one in judge_together(list(effects)))
     assert num_false <= 33  # 400 runs at 5 %: above 33 with a chance of 0.2 %

@@ -47,7 +47,7 @@ def test_one_repeat_and_a_ratio_with_one_have_a_centre_and_neither_interval_nor_
     one = estimate_center([0.2])
     for estimate, center in ((one, 0.2), (estimate_ratio(estimate_center([0.6, 0.6]), one), 3.0)):
         assert estimate.center == pytest.approx(center)
-        assert (estimate.interval, estimate.p_value, estimate.excludes_one(1)) == (None, None, False)
+        assert (estimate.interval, estimate.p_value) == (None, None)
 
 
 def test_equal_repeats_are_known_no_better_than_the_clock_reads() -> None:
@@ -132,7 +132,7 @@ def test_a_difference_is_stated_exactly_where_the_joint_interval_excludes_1(rati
     assert judged.is_different is (judged.joint_low > 1 or judged.joint_high < 1)
     assume(abs(judged.p_adjusted - 0.05) > 1e-7)  # at the bound, rounding decides
     assert judged.is_different is (judged.p_adjusted < 0.05)
-    assert inverse.excludes_one(size) is judged.is_different
+    assert judge_together([inverse, *[SURE] * (size - 1)])[0].is_different is judged.is_different
 
 
 @pytest.mark.parametrize("size", [2, 10])
@@ -142,7 +142,7 @@ def test_any_of_the_intervals_of_equal_sides_excludes_1_in_one_of_twenty_familie
     for _ in range(number):
         sides = np.exp(0.02 * rng.standard_normal((size, 2, 3)))
         ratios = [estimate_ratio(*(estimate_center(list(side)) for side in pair)) for pair in sides]
-        num_false += any(ratio.excludes_one(size) for ratio in ratios)
+        num_false += any(one.is_different for one in judge_together(ratios))
     assert num_false / number <= 0.05 + 3 * math.sqrt(0.05 / number)
 
 

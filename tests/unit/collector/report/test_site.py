@@ -7,7 +7,7 @@ from pathlib import Path
 from bench.store import Store
 from collector.analysis import analyze_run
 from collector.facts import state_outcome
-from collector.report.page import SiteRun, write_index, write_site_page
+from collector.report.page import HOME, SiteRun, find_page, write_index, write_page
 from collector.results.load import load_run
 from factories import RUN_ID, make_cell, make_failed_result, make_result, make_run, put_documents
 from report_pages import HOSTILE
@@ -18,7 +18,7 @@ def test_every_link_leads_to_a_file_and_text_is_text(tmp_path: Path) -> None:
     store, site = Store.open(f"file://{tmp_path}/store"), tmp_path / "site"
     put_documents(store, make_run(cells, repeats=1), [make_result(cells[0]), make_failed_result(cells[1])])
     analysis = analyze_run(load_run(store, RUN_ID))
-    write_site_page(analysis, site)
+    write_page(analysis, find_page(site, RUN_ID), home=HOME)
     ok, other = (SiteRun(run_id=name, matrix=HOSTILE, created_at="", outcome=HOSTILE) for name in (RUN_ID, "other"))
     outcome = state_outcome(analysis.collection)
     write_index([replace(ok, outcome=outcome), replace(other, has_page=False)], site)
