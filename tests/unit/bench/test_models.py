@@ -45,7 +45,7 @@ def test_vgg16_has_two_dropouts_of_a_half(facts: dict[str, Facts], dialect: str)
 def test_a_language_model_computes_the_same_with_its_cache_and_in_both_frameworks(
     interpreters: dict[Framework, Path], tmp_path: Path
 ) -> None:
-    """Behind a prompt and 16 greedy steps, in float64."""
+    """Behind a prompt and 4 greedy steps, in float64."""
     file = str(tmp_path / "llama.npz")
     assert max(ask(interpreters["pytorch"], "mirror_llama.py", "torch", file)) < 1e-12
     assert max(ask(interpreters["jax"], "mirror_llama.py", "jax", file)) < 1e-8

@@ -1,4 +1,4 @@
-"""Runs llama-tiny with two layers in float64: a prompt, then 16 greedy steps. Arguments: `torch` or `jax`, and a file.
+"""Runs llama-tiny with two layers in float64: a prompt, then 4 greedy steps. Arguments: `torch` or `jax`, and a file.
 
 PyTorch leaves its weights and logits in the file, JAX takes the weights from it; each prints its errors as JSON:
 PyTorch's steps against prefills of the longer prompts, JAX's prefill and steps against PyTorch's.
@@ -16,7 +16,7 @@ from bench.registry import DECODERS
 
 DIALECT, FILE = sys.argv[1:]
 SHAPE = replace(DECODERS["llama-tiny"], num_layers=2)
-BATCH_SIZE, NUM_TOKENS, NUM_STEPS = 2, 24, 16
+BATCH_SIZE, NUM_TOKENS, NUM_STEPS = 2, 24, 4
 MATRICES, NORMS = ("query_key_value", "projection", "gate_up", "down"), ("attention_norm", "mlp_norm")
 
 

@@ -20,7 +20,8 @@ dropout: Any
 if DIALECT == "torch":
     import torch
 
-    dropout, give_inputs = torch.nn.Dropout, lambda cell: tuple(map(torch.from_numpy, make_inputs(cell)))
+    torch.set_default_device("meta")  # shapes alone: test_mirrors.py computes
+    dropout, give_inputs = torch.nn.Dropout, lambda cell: [torch.from_numpy(one).to("meta") for one in make_inputs(cell)]
 else:
     from bench.frameworks import tensorflow  # noqa: F401  chooses Keras's backend
 
