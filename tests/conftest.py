@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -129,8 +130,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
     return ModuleScheduling(config, log)
 
 
-# Modules that share what takes long to start stay on one worker: the control plane, and the nodes that run pods.
-SHARING = ("tests/cluster/", "tests/e2e/")
+# Modules that share what takes long to start stay on one worker: a control plane, and the nodes that run pods. Those of
+# the cluster, which wait nine minutes in all, have two control planes.
+SHARING = ("tests/cluster/test_[a-p]*", "tests/cluster/*", "tests/e2e/*")
 
 
 class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist ships no types
@@ -142,7 +144,7 @@ class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdi
 
     def _split_scope(self, nodeid: str) -> str:
         path, _, _ = nodeid.partition("::")
-        return next((prefix for prefix in SHARING if path.startswith(prefix)), path)
+        return next((pattern for pattern in SHARING if fnmatch(path, pattern)), path)
 
 
 def find_markers(item: pytest.Item) -> list[str]:

@@ -21,7 +21,7 @@ if DIALECT == "torch":
     import torch
 
     torch.set_default_device("meta")  # shapes alone: test_mirrors.py computes
-    dropout, give_inputs = torch.nn.Dropout, lambda cell: [torch.from_numpy(one).to("meta") for one in make_inputs(cell)]
+    dropout, give_inputs = torch.nn.Dropout, lambda cell: [torch.tensor(one) for one in make_inputs(cell)]
 else:
     from bench.frameworks import tensorflow  # noqa: F401  chooses Keras's backend
 
