@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 MATRIX = """
 name: own
 axes: {model: [lenet5], framework: [pytorch], device: [cpu], phase: [train], batch_size: [2], precision: [fp32]}
-defaults: {num_steps: 2, min_seconds: 0, num_warmup_steps: 1, max_warmup_seconds: 1, repeats: 1}
+defaults: {num_steps: 2, min_seconds: 0, num_warmup_steps: 1, max_warmup_seconds: 1, sampling_seconds: 0, repeats: 1}
 """
 
 
@@ -44,7 +44,8 @@ def test_a_model_is_measured_with_the_version_of_its_plugin(
     site: Path, tmp_path: Path, interpreters: Mapping[Framework, Path], lock_folder: Path
 ) -> None:
     (tmp_path / "own.yaml").write_text(MATRIX)
-    done = call(site, tmp_path, "run", "own.yaml", "--run-id", "one", "--python", str(interpreters["pytorch"]))
+    words = ("own.yaml", "--run-id", "one", "--no-report", "--python", str(interpreters["pytorch"]))
+    done = call(site, tmp_path, "run", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (
         "models 'lost' of a plugin cannot be loaded: ModuleNotFoundError: No module named 'lost_package'" in done.stderr

@@ -4,6 +4,7 @@ import json
 import os
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,8 @@ class Examiner:
     build_workload: Callable[..., Any]
     """Returns a cell's workload, its precision set; equal in all modes."""
     draw_weights: Callable[[Any], None]
+    skip_drawing: Callable[[], AbstractContextManager[Any]] = nullcontext
+    """Keeps the framework from drawing weights in vain: in JAX, each shape is a program to compile."""
     open_pool: Callable[[], Callable[[Any], Any]]
     """Returns an ImagePool as a function of three numbers, which stand for images, and of three that come back."""
     training: Cases
@@ -49,9 +52,12 @@ class Examiner:
 
     def build(self, model: str = "conv6", *, draws: bool = True, **fields: Any) -> Any:
         given = {"framework": self.framework, "mode": self.modes[-1], **SIZES[model]}
-        workload = self.build_workload(make_cell(model=model, **(given | fields)))
-        if draws:
-            self.draw_weights(workload)
+        cell = make_cell(model=model, **(given | fields))
+        if not draws:
+            return self.build_workload(cell)
+        with self.skip_drawing():
+            workload = self.build_workload(cell)
+        self.draw_weights(workload)
         return workload
 
 

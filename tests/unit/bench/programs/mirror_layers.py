@@ -6,8 +6,10 @@ of a layer of no kind below is a kind of its own, and must be called alike in bo
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -130,10 +132,13 @@ def to_torch_layout(name: str, values: np.ndarray, flattened: Flattened) -> np.n
     return values.T if "/dense" in name and values.ndim == 2 else values
 
 
-def skip_drawing(initializers: Any) -> None:
-    """Have `keras.initializers` return zeros for random weights, for programs that do not look at them."""
+def skip_drawing(initializers: Any) -> ExitStack:
+    """Have `keras.initializers` return zeros for random weights, until the stack that is returned is closed."""
+    stack = ExitStack()
     for kind in (initializers.RandomNormal, initializers.RandomUniform, initializers.VarianceScaling):
-        kind.__call__ = lambda self, shape, dtype=None: np.zeros(shape, dtype or "float32")
+        zeros = lambda self, shape, dtype=None: np.zeros(shape, dtype or "float32")  # noqa: E731
+        stack.enter_context(patch.object(kind, "__call__", zeros))
+    return stack
 
 
 def sample(values: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention, silu
 
-from bench.models.sizes import GAN_WIDTH, GENERATOR_BLOCKS, RMS_EPSILON, TEXT_ENCODER, make_rotation
+from bench.models.sizes import CONV6_STAGES, GAN_WIDTH, GENERATOR_BLOCKS, RMS_EPSILON, TEXT_ENCODER, make_rotation
 from bench.registry import DECODERS, Decoder
 from bench.schema import Cell
 from bench.tasks.inputs import VOCABULARY_SIZE
@@ -21,11 +21,11 @@ def build_conv6(cell: Cell) -> nn.Module:
     """
     layers: list[nn.Module] = []
     num_channels = 3
-    for width in (64, 128, 256):
+    for width, _ in CONV6_STAGES:
         layers += [nn.Conv2d(num_channels, width, 3, padding=1), nn.ReLU(inplace=True)]
         layers += [nn.Conv2d(width, width, 3, padding=1), nn.ReLU(inplace=True), nn.MaxPool2d(2)]
         num_channels = width
-    side = cell.input_size // 8
+    side = cell.input_size // 2 ** len(CONV6_STAGES)
     layers += [nn.Flatten(), nn.Linear(num_channels * side * side, 256), nn.ReLU(inplace=True)]
     layers += [nn.Linear(256, 256), nn.ReLU(inplace=True), nn.Linear(256, cell.num_classes)]
     return nn.Sequential(*layers).apply(_draw(nn.init.xavier_normal_))
