@@ -126,8 +126,7 @@ def compute_joint_figures() -> Iterator[tuple[str, dict[str, Rows]]]:
 
 def compute_claims(path: Path) -> dict[str, Rows]:
     """Return the verdicts on the study's claims by all runs of a folder, with the numbers of their sentences."""
-    store = Store.open(path.resolve().as_uri())
-    summary = summarize_collections(load_runs(store, sorted(store.list_run_ids())))
+    summary = summarize_collections([load(store, run_id) for store, run_id in list_runs() if store == path])
     return {
         "claims": [
             {

@@ -27,14 +27,6 @@ RUNS = [
     for framework, mode in KERAS_RUNS
     for model, precision in list_keras_runs(framework, mode)
 ]
-WITH_LATER_STEPS = [
-    run
-    for run in RUNS
-    if any(
-        tolerances[run[1] == "float64"] is not None
-        for tolerances in (CASES[run[0]].loss_tolerances, CASES[run[0]].update_tolerances)
-    )
-]
 IN_FLOAT64 = [run for run in RUNS if run[1] == "float64"]
 RUN = ("model", "precision", "framework", "mode")
 
@@ -168,7 +160,7 @@ def test_biases_before_an_instance_norm_have_no_gradient(folder: Path, network: 
         assert 1e-6 * largest > max(float(np.abs(array).max()) for array in without)
 
 
-@pytest.mark.parametrize(RUN, WITH_LATER_STEPS)
+@pytest.mark.parametrize(RUN, RUNS)
 def test_three_adam_steps_lead_to_the_same_parameters(
     folder: Path, model: str, precision: MirrorPrecision, framework: str, mode: str
 ) -> None:
@@ -177,12 +169,9 @@ def test_three_adam_steps_lead_to_the_same_parameters(
     Adam divides a gradient by its own size: of those next to zero, rounding decides the way. Keras keeps Adam's betas
     in float32, also for float64 weights: a difference of 7e-6 in the first step, which moves single ReLUs.
     """
-    case = CASES[model]
     arrays, others = load(folder, model, precision, framework, mode)
-    loss_tolerance = case.loss_tolerances[precision == "float64"]
-    if loss_tolerance is not None:
-        np.testing.assert_allclose(others["losses"], arrays["losses"], rtol=loss_tolerance)
-    tolerance = case.update_tolerances[precision == "float64"]
+    np.testing.assert_allclose(others["losses"], arrays["losses"], rtol=0.05 if precision == "float32" else 1e-3)
+    tolerance = CASES[model].update_tolerances[precision == "float64"]
     if tolerance is None:
         return
     updates, differences, num_compared, num_gradients = [], [], 0, 0
@@ -193,7 +182,7 @@ def test_three_adam_steps_lead_to_the_same_parameters(
         differences.append((others[f"end/{name}"] - end)[is_same])
         num_compared += int(np.count_nonzero(is_same))
         num_gradients += int(np.count_nonzero(gradient))
-    assert num_compared / num_gradients > case.min_share_alike
+    assert num_compared / num_gradients > 0.95
     assert tolerance > np.linalg.norm(np.concatenate(differences)) / np.linalg.norm(np.concatenate(updates))
 
 
