@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from collector.results.frames import list_known, select_alone
+from collector.results.frames import list_rows, select_alone
 from collector.units import GIB, MIB, format_number, join_some
 
 MIB_BYTES = 2**20
@@ -175,7 +175,7 @@ def fit_lines(results: pd.DataFrame) -> list[MemoryLine]:
         points = rows["peak_memory_allocated_bytes"].groupby(rows["batch_size"] // rows["num_gpus"]).max()
         beside = (rows["gpu_memory_peak_bytes"] - rows["peak_memory_reserved_bytes"]).dropna()
         line = fit_line(
-            list_known(rows[LINE_COLUMNS].head(1))[0],
+            list_rows(rows[LINE_COLUMNS].head(1))[0],
             {int(size): int(needed) for size, needed in points.items()},  # type: ignore[call-overload]  # of integers
             int(beside.max()) if len(beside) else CONTEXT_BYTES,
             sorted(rows["environment_id"].dropna().unique()),

@@ -19,7 +19,7 @@ from bench import registry
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES
 from collector.ratio_words import judge_rows
 from collector.results.cell_repeats import read_measured
-from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Columns, Row, group_rows, list_known, make_frame
+from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Columns, Row, group_rows, list_rows, make_frame
 from collector.results.hosts import drop_build
 from collector.statistics import Estimate, divide, invert_estimate, scale_estimate
 from collector.units import count_things, join_some
@@ -144,7 +144,7 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison) -> pd.DataFrame
     """
     rows = summary.assign(batch_per_gpu=summary["batch_size"] // summary["num_gpus"])[comparison.needed]
     name = comparison.field
-    subjects, references = (list_known(rows[rows[name].isin(own)]) for own in zip(*comparison.pairs, strict=True))
+    subjects, references = (list_rows(rows[rows[name].isin(own)]) for own in zip(*comparison.pairs, strict=True))
     partners = group_rows(references, comparison.match)
     pairs = [
         (subject, reference)

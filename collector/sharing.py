@@ -23,7 +23,7 @@ from collector.results.frames import (
     find_shared,
     group_rows,
     is_shared,
-    list_known,
+    list_rows,
     make_frame,
 )
 from collector.results.hosts import drop_build
@@ -149,9 +149,9 @@ class CellGroup:
 def list_groups(collection: Collection) -> list[CellGroup]:
     """Return the groups of a run in the order of the plan, of cells that shared their device and of those alone."""
     results = collection.results[list(READ_COLUMNS)]
-    tenants = group_rows(list_known(collection.tenants.sort_values("tenant", kind="stable")), ["cell_id", "repeat"])
+    tenants = group_rows(list_rows(collection.tenants.sort_values("tenant", kind="stable")), ["cell_id", "repeat"])
     groups = []
-    for planned in group_rows(list_known(results.assign(place=results.index)), ["cell_id"]).values():
+    for planned in group_rows(list_rows(results.assign(place=results.index)), ["cell_id"]).values():
         by_environment = group_rows((row for row in planned if row["status"] == "ok"), ["environment_id"])
         for ok in by_environment.values() or [[]]:
             sound = [row for row in ok if row["verdict"] in SOUND_VERDICTS]

@@ -107,7 +107,7 @@ def find_energy(row: Row, repeats: Sequence[Row], table: PriceTable, seconds_per
     """
     columns = {"GPU": GPU_ENERGY, CPU_SOCKETS: CPU_ENERGY} if row["device"] == "gpu" else {CPU_SOCKETS: CPU_ENERGY}
     readings = {part: [repeat[name] for repeat in repeats] for part, name in columns.items()}
-    known = {part: values for part, values in readings.items() if values and all(value > 0 for value in values)}
+    known = {part: values for part, values in readings.items() if values and all(values)}
     if next(iter(columns)) not in known:
         return _estimate_energy(row, table, seconds_per_1000)
     methods = {"GPU": f"GPU: {repeats[0]['gpu_energy_source']}", CPU_SOCKETS: "CPU sockets: RAPL"}

@@ -20,7 +20,7 @@ from scipy import optimize, special, stats
 
 from bench.schema import Cell, Outcome, Run, Shift
 from collector.results.cell_repeats import CENTER_RATES, SOUND_VERDICTS
-from collector.results.frames import group_rows, list_known
+from collector.results.frames import group_rows, list_rows
 from collector.results.hosts import Place
 from collector.results.load import unify_centers
 
@@ -136,7 +136,7 @@ def read_nights(runs: Mapping[str, Run], results: pd.DataFrame) -> dict[str, Cel
     for run_id, frame in unify_centers(ok).groupby("run_id", sort=False):
         cells = {planned.cell.cell_id: planned.cell for planned in runs[str(run_id)].cells}
         night: dict[SeriesKey, CellNight] = {}
-        for (cell_id,), repeats in group_rows(list_known(frame), ["cell_id"]).items():
+        for (cell_id,), repeats in group_rows(list_rows(frame), ["cell_id"]).items():
             sound = [row for row in repeats if row["verdict"] in SOUND_VERDICTS]
             counted = sound or [row for row in repeats if row["verdict"] == UNSOUND_BUT_SLOW]
             for (cpu_model, gpu_name), own in group_rows(counted, ["cpu_model", "gpu_name"]).items():

@@ -299,7 +299,7 @@ def _list_corners(rows: pd.DataFrame) -> pd.DataFrame:
     corners = [
         (kind["precision"], number, place, min(kind["peak"], slope * place) / TFLOPS.size)
         for number, (kind, ridge) in enumerate(zip(list_rows(kinds), ridges, strict=True))
-        for slope in [np.nan_to_num(kind["bandwidth"], nan=np.inf)]
+        for slope in [np.inf if kind["bandwidth"] is None else kind["bandwidth"]]
         for place in sorted({*ends, float(ridge)} if slope < np.inf else ends)
     ]
     return pd.DataFrame(corners, columns=["precision", "roof", "intensity", "tera"])

@@ -31,7 +31,7 @@ from collector.grid import Grid, Place, describe_ratio, format_figure, format_sp
 from collector.report.figures import FigureGroup, draw_plot
 from collector.report.paper import VEGA_LITE, size_spec
 from collector.report.tables import SECTIONS, Section
-from collector.results.frames import CELL_COLUMNS, Row, list_known
+from collector.results.frames import CELL_COLUMNS, Row, list_rows
 from collector.tables.table import MAX_LISTED, Table
 from collector.units import MILLISECOND, count_things, format_number
 from collector.versus.words import describe_counts, name_verdicts
@@ -186,7 +186,7 @@ def _thin_steps(analysis: Analysis) -> dict[str, list[Row]]:
     results, steps = analysis.collection.results, analysis.collection.steps
     most = MAX_POINTS if len(analysis.summary) < MANY_CELLS else POINTS_OF_MANY
     names = ["cell_id", "repeat", "status", "verdict", "verdict_reasons", "center_step_seconds", "machine"]
-    for place, row in enumerate(list_known(results[names])):
+    for place, row in enumerate(list_rows(results[names])):
         center = row["center_step_seconds"]
         words = [row["status"], row["verdict"] or "", row["verdict_reasons"] or ""]
         repeat = {"repeat": int(row["repeat"]), "says": ": ".join(filter(None, words)), "machine": row["machine"] or ""}

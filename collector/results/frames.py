@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pydantic import BaseModel
@@ -283,24 +282,13 @@ def make_frame(rows: list[Row], columns: Columns) -> pd.DataFrame:
 
 
 def list_rows(frame: pd.DataFrame) -> list[Row]:
-    """Return the rows of `frame`, the inverse of `make_frame`. A missing integer or boolean is None.
+    """Return the rows of `frame`, None in the place of every missing value: the inverse of `make_frame`.
 
     Whole columns become Python values at once: `DataFrame.to_dict` takes each value by itself, up to eight times as
     long.
     """
-    if frame.columns.empty or frame.index.empty:
+    if frame.columns.empty:
         return [{} for _ in frame.index]
-    columns = {str(name): _list_values(column) for name, column in frame.items()}
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-
-
-def _list_values(column: "pd.Series[Any]") -> list[Any]:
-    values: list[Any] = column.tolist()
-    return values if isinstance(column.dtype, np.dtype) else [None if value is pd.NA else value for value in values]
-
-
-def list_known(frame: pd.DataFrame) -> list[Row]:
-    """Return the rows of `frame`, None in the place of every missing value."""
     columns = [
         [None if is_missing else value for value, is_missing in zip(column.tolist(), column.isna(), strict=True)]
         for _, column in frame.items()
@@ -310,7 +298,7 @@ def list_known(frame: pd.DataFrame) -> list[Row]:
 
 
 def group_rows(rows: Iterable[Row], names: Sequence[str]) -> dict[tuple[Any, ...], list[Row]]:
-    """Return the rows (of `list_known`) by their values of the columns, in the order in which they come."""
+    """Return the rows (of `list_rows`) by their values of the columns, in the order in which they come."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in names), []).append(row)

@@ -16,7 +16,7 @@ import pandas as pd
 
 from bench.schema import Environment, hash_text
 from collector.labels import FRAMEWORK_NAMES
-from collector.results.frames import list_known
+from collector.results.frames import list_rows
 from collector.statistics import join_overlapping
 from collector.units import GIB, NOT_THERE, PERCENT, choose_rate_unit, count_things, format_number
 
@@ -131,7 +131,7 @@ def name_machines(results: pd.DataFrame) -> pd.DataFrame:
     `results`: rows with the columns of Place; of several runs together, where their machines are to be compared.
     """
     numbers = results.groupby(list(Place._fields), dropna=False, observed=True, sort=False).ngroup()
-    places = [Place(**row) for row in list_known(results[list(Place._fields)].drop_duplicates())]
+    places = [Place(**row) for row in list_rows(results[list(Place._fields)].drop_duplicates())]
     hosts = name_hosts(places)
     named = [(hosts[place], (host := hosts[place]) and name_machine(host, place.gpu_uuid)) for place in places]
     names = pd.DataFrame(named, columns=["host", "machine"], dtype="str").loc[numbers].set_axis(results.index)

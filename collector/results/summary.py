@@ -243,7 +243,7 @@ def _note(row: Row) -> str:
         notes.append(f"warm-up of {num_counted - int(row['num_steady'])} of {num_counted} did not become steady")
     notes += [row[name] for name in ("unchecked", "notes") if not pd.isna(row[name])]
     spread = row["gpu_sm_clock_spread"]
-    if spread > MAX_CLOCK_SPREAD:
+    if spread is not None and spread > MAX_CLOCK_SPREAD:
         notes.append(f"SM clocks of the repeats differ by {spread:.0%}".replace("%", " %"))
     if row["num_environments"] > 1:
         notes.append(f"environment {row['environment_id']}, one of {int(row['num_environments'])}")

@@ -6,7 +6,7 @@ from bench.registry import DECODERS, ELEMENT_BYTES
 from collector.analysis import Analysis
 from collector.cell_words import TOKEN_PHASES, count_tokens
 from collector.results.collection import Collection
-from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Columns, Row, group_rows, list_known, make_frame
+from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Columns, Row, group_rows, list_rows, make_frame
 from collector.results.summary import average_energies
 from collector.tables.cells import NOTE, REPEATS, VERDICT, make_pipelined_columns, time_columns
 from collector.tables.table import CELL, Column, Table, make_table, number_column
@@ -55,7 +55,7 @@ def tabulate_tokens(summary: pd.DataFrame, collection: Collection) -> pd.DataFra
     A figure that was not measured is missing; so is the time to first token if the run has no cell of the other phase.
     """
     chosen = summary[summary["phase"].isin(TOKEN_PHASES) & (summary["num_ok"] > 0)]
-    rows = list_known(average_energies(chosen, collection))
+    rows = list_rows(average_energies(chosen, collection))
     halves = group_rows(rows, PAIRED)
     errors = collection.results.groupby("cell_id")[list(ERRORS)].first()
     chosen = chosen.assign(**{name: chosen["cell_id"].map(errors[name]) for name in ERRORS})

@@ -8,7 +8,7 @@ from bench.errors import TransientError, UserError
 from bench.store import Store
 from collector.results.cell_repeats import CENTER_RATES, SOUND_VERDICTS
 from collector.results.collection import Collection
-from collector.results.frames import CELL_COLUMNS, WITHOUT_RECORD, list_known
+from collector.results.frames import CELL_COLUMNS, WITHOUT_RECORD, list_rows
 from collector.results.hosts import describe_environment
 from collector.results.load import join_results, load_run, unify_centers
 from collector.units import NOT_THERE, count_things
@@ -154,8 +154,8 @@ def _list_rows(question: Question, compared: Sequence[Collection], related: Sequ
     """
     frame = join_results([*compared, *related], COLUMNS)
     number = sum(len(one.results) for one in compared)
-    history = list_known(unify_centers(frame))
-    rows = list_known(frame[:number]) if len(compared) == 1 else history[:number]
+    history = list_rows(unify_centers(frame))
+    rows = list_rows(frame[:number]) if len(compared) == 1 else history[:number]
     selected = select(rows, question.where)
     check_not_empty("--where", question.where, rows, selected)
     return selected, select(history, question.where)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.next_steps import format_place, say_next
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
@@ -20,7 +19,9 @@ from runner.commands.options import (
     QueueOption,
     RunArgument,
     StoreOption,
+    format_place,
     make_error_console,
+    say_next,
 )
 from runner.profiles import BUCKET_URLS
 from runner.terminal import echo

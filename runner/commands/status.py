@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.next_steps import format_resumption, say_next
-from runner.commands.options import CONSOLE, DEFAULT_STORE, JsonOption, NamespaceOption, StoredRunArgument, StoreOption
+from runner.commands.options import (
+    CONSOLE,
+    DEFAULT_STORE,
+    JsonOption,
+    NamespaceOption,
+    StoredRunArgument,
+    StoreOption,
+    format_resumption,
+    say_next,
+)
 from runner.terminal import echo, join_printable
 
 if TYPE_CHECKING:  # a shell that completes options waits for what is imported here

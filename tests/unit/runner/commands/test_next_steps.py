@@ -6,7 +6,7 @@ import pytest
 
 from bench.schema import Cluster
 from factories import make_run
-from runner.commands.next_steps import format_place, format_resumption
+from runner.commands.options import format_place, format_resumption
 
 
 def test_the_next_command_goes_where_this_one_went() -> None:
