@@ -1,4 +1,4 @@
-"""What a shell offers for arguments, lengths of time as users write them, and what options change."""
+"""What a shell offers, lengths of time as users write them, what options change, and what is said to do next."""
 
 import json
 import os
@@ -10,11 +10,12 @@ import pytest
 
 from access_scenarios import describe_scenario
 from bench.errors import UserError
+from bench.schema import Cluster
 from bench.store import Store
-from factories import make_cell, make_environment, make_gpu, make_gpu_use, make_validity
+from factories import make_cell, make_environment, make_gpu, make_gpu_use, make_run, make_validity
 from kubeconfigs import write_kubeconfig
 from nights import SimulatedNights
-from runner.commands.options import complete_run_id, parse_duration
+from runner.commands.options import complete_run_id, format_place, format_resumption, parse_duration
 from two_runs import EVEN, put_run
 from workspace import CallMain, Workspace
 
@@ -149,3 +150,30 @@ def read_all(folder: Path, ended: tuple[int, str, str]) -> str:
     """Return how a command ended, and what it said and wrote."""
     code, out, err = ended
     return "\n".join([f"exit code {code}", out, err, *(path.read_text() for path in folder.glob("a.*[gl]"))])
+
+
+def test_the_next_command_goes_where_this_one_went() -> None:
+    assert format_place("current", None, None) == "--on current"
+    words = format_place("gke_team-a", "my profiles/t4.yaml", "team-a", "nightly")
+    assert words == "--on gke_team-a --profile 'my profiles/t4.yaml' --namespace team-a --queue nightly"
+
+
+def test_a_matrix_of_the_users_own_is_named_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = make_run(run_id="q-1").model_copy(update={"matrix": "question"})
+    resumption = "benchmatrix run {} --run-id q-1"
+    assert format_resumption(run, "file://results", None, None) == resumption.format("MATRIX")
+    (tmp_path / "question.yaml").touch()
+    assert format_resumption(run, "file://results", None, None) == resumption.format("question.yaml")
+
+
+def test_a_run_of_a_cluster_is_not_resumed_on_the_users_own_machine() -> None:
+    cluster = Cluster(context="gke_a_b_c", namespace="team-a", profile="gke", queue="nightly")
+    run = make_run(run_id="night-1").model_copy(update={"cluster": cluster})
+    store, command = (
+        "s3://bucket/runs",
+        f"benchmatrix run {run.matrix} --on {{}} --queue nightly --store {{}} --run-id night-1",
+    )
+    assert format_resumption(run, store, None, None) == command.format("gke_a_b_c --profile gke", store)
+    there = "other --profile gke --namespace team-b"
+    assert format_resumption(run, store, "other", "team-b") == command.format(there, store)
