@@ -84,22 +84,25 @@ class Estimate:
         return float(2 * special.stdtr(self.degrees_of_freedom, -distance))
 
 
-def estimate_center(values: Sequence[float]) -> Estimate:
+def estimate_center(values: Sequence[float], num_first: int = 0) -> Estimate:
     """Return the geometric mean of independent `values` (seconds, > 0, at least one) with its standard error.
 
     Student's t on the logs, n - 1 degrees of freedom. Equal values have no spread, but are known no better than the
     clock reads: the standard deviation is at least ROUNDING_SECONDS over the centre.
+
+    `num_first`: how many of them decided by their spread how many there are; 0: that was fixed. The spread is then that
+    of these alone (C. Stein, Annals of Mathematical Statistics 16, 1945, 243-258): of all, it would be too small.
     """
     logs = np.log(np.asarray(values) / values[0])
-    mean = float(logs.mean())
-    center = values[0] * math.exp(mean)
-    if len(logs) < 2:
+    center = values[0] * math.exp(float(logs.mean()))
+    known = logs[:num_first] if num_first >= MIN_REPEATS else logs
+    if len(known) < MIN_REPEATS:
         return Estimate(center=center, log_standard_error=None, degrees_of_freedom=None)
-    residuals = logs - mean
-    spread = math.sqrt(float(np.add.reduce(residuals * residuals)) / (len(logs) - 1))  # what logs.std(ddof=1) does
+    residuals = known - float(known.mean())
+    spread = math.sqrt(float(np.add.reduce(residuals * residuals)) / (len(known) - 1))  # what known.std(ddof=1) does
     deviation = max(spread, ROUNDING_SECONDS / center)
     return Estimate(
-        center=center, log_standard_error=deviation / math.sqrt(len(logs)), degrees_of_freedom=len(logs) - 1
+        center=center, log_standard_error=deviation / math.sqrt(len(logs)), degrees_of_freedom=len(known) - 1
     )
 
 
@@ -126,15 +129,17 @@ class Measured(NamedTuple):
     """The geometric mean of the repeats on each machine, or in each run where those are the observations."""
 
 
-def measure(values: Sequence[float], machines: Sequence[str]) -> Measured:
+def measure(values: Sequence[float], machines: Sequence[str], is_first: Sequence[bool] = ()) -> Measured:
     """Return the centre of a cell's repeats (seconds), of which each ran on the machine beside it.
+
+    `is_first`: of each whether it is one of those that decided how many there are; they come first.
 
     On one machine the repeats are independent. On several, the machine is a random effect: the centre is the geometric
     mean of the machines' geometric means, with as many degrees of freedom as there are machines, less one. That is the
     exact analysis of a design with as many repeats on every machine, and a sound one of others.
     """
     if len(set(machines)) == 1:
-        estimate = estimate_center(values)
+        estimate = estimate_center(values, sum(is_first))
         return Measured(estimate, {machines[0]: estimate.center})
     means = average_by_machine(values, machines)
     return Measured(estimate_center(list(means.values())), means)

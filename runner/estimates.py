@@ -227,10 +227,14 @@ def print_dry_run(
     max_cost: float | None,
 ) -> None:
     """Print, or report as one event, what the run lacks and what that takes by earlier results at the same place."""
+    say = partial(console.print, soft_wrap=True)
+    if any(planned.may_grow for planned in run.cells):
+        from runner.stopping import expect
+
+        run = expect(store, run, partial(is_same_place, run), say if events is None else lambda _: None)
     missing = select_missing(run, Records(store, run.run_id).read_snapshot(), retries)
     estimates = estimate_repeats(missing, read_durations(store, run, partial(is_same_place, run)), prices)
     if events is None:
-        say = partial(console.print, soft_wrap=True)
         describe_plan(run, missing, say)
         for line in describe_estimates(estimates, max_cost):
             say(line)

@@ -11,13 +11,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 
 from bench.errors import UserError
 from bench.registry import DECODERS, EIGHT_BITS, ELEMENT_BYTES, FRAMEWORKS, MODELS
 from bench.schema import (
+    MAX_REPEATS,
     Cell,
     Cluster,
     LeftOutCell,
@@ -26,12 +36,14 @@ from bench.schema import (
     PlannedCell,
     Precision,
     Run,
+    Stopping,
     bound_time,
 )
 from runner import __version__
 from runner.kubernetes.names import VariableName, VariableValue
 from runner.sources import BUILTIN_FOLDER, list_builtin_matrices, read_git_revision
 from runner.yaml_input import (
+    PERCENT_PATTERN,
     Node,
     Value,
     YamlError,
@@ -45,6 +57,7 @@ from runner.yaml_input import (
 )
 
 DEFAULT_REPEATS = 3
+DEFAULT_MAX_REPEATS = 20
 DEFAULT_TIMEOUT_SECONDS = 600.0
 DEFAULT_MODES: dict[str, str] = {name: framework.modes[0] for name, framework in FRAMEWORKS.items()}
 MAX_COMBINATIONS = 100_000
@@ -53,12 +66,51 @@ MAX_PLANNED_REPEATS = 1_000_000
 """Ten for each of 100,000 cells, the most that a run was measured with: every repeat is a Job, and a row in memory."""
 
 CELL_KEYS = tuple(key for key in Cell.model_fields if key != "schema_version")
-EXECUTION_KEYS = tuple(key for key in PlannedCell.model_fields if key != "cell")
+EXECUTION_KEYS = ("repeats", "timeout_seconds")
 NEIGHBOUR_KEYS = tuple(Neighbour.model_fields)
 TOP_KEYS = ("name", "description", "axes", "defaults", "exclude", "include", "neighbours", "environment")
 _REQUIRED_KEYS = tuple(
     key for key, field in Cell.model_fields.items() if field.is_required() and key not in ("input_size", "num_classes")
 )
+
+Percent = Annotated[str, BeforeValidator(str), Field(pattern=PERCENT_PATTERN)]
+
+
+class Repeats(BaseModel):
+    """How many repeats a cell gets: `min`, or with a target as many up to `max` as its interval needs."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    min: Annotated[int, Field(ge=1, le=MAX_REPEATS)] = DEFAULT_REPEATS
+    max: Annotated[int, Field(ge=1, le=MAX_REPEATS)] = DEFAULT_MAX_REPEATS
+    until: Percent | None = None
+    """Of the cell's step time."""
+    until_ratio: Percent | None = None
+    """Of its ratio to another cell that is measured until the same."""
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        targets = [key for key in ("until", "until_ratio") if getattr(self, key) is not None]
+        if len(targets) > 1 or ("max" in self.model_fields_set and not targets):
+            raise ValueError("until: expected how wide the interval may be, such as 2%, or else 'until_ratio'")
+        if targets and not 2 <= self.min <= self.max:
+            raise ValueError("min: expected at least 2, which have a spread, and at most 'max'")
+        if targets and not 0 < self.half_width < 1:
+            raise ValueError(f"{targets[0]}: expected more than 0% and less than 100%")
+        return self
+
+    @property
+    def half_width(self) -> float:
+        """Of a cell's interval. Two cells that have it, the logs of both being less certain, give their ratio's."""
+        share = float((self.until or self.until_ratio or "0%").rstrip(" %")) / 100
+        return share if self.until else math.expm1(math.log1p(share) / math.sqrt(2))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the fields of a PlannedCell."""
+        if self.until is None and self.until_ratio is None:
+            return {"repeats": self.min}
+        return {"repeats": self.min, "stopping": Stopping(first=self.min, most=self.max, half_width=self.half_width)}
+
 
 _FIELDS = {**Cell.model_fields, **PlannedCell.model_fields}
 _TYPES: dict[str, Any] = {
@@ -66,6 +118,9 @@ _TYPES: dict[str, Any] = {
 }
 # A file names a model, and a neighbour that it defines by itself.
 _TYPES |= {"model": Literal[tuple(MODELS)], "neighbour": Name | None}
+_TYPES["repeats"] = Annotated[
+    Repeats, BeforeValidator(lambda found: found if isinstance(found, dict) else {"min": found})
+]
 _EXPECTED = "a matrix; give it at least the keys 'name' and 'axes'"
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False, extra="forbid")
 
@@ -217,7 +272,7 @@ def _expand(
     num_repeats = 0
     for settings, node in combinations:
         planned = _plan_cell(settings, node, parts, folder)
-        num_repeats += planned.repeats
+        num_repeats += planned.repeats if planned.stopping is None else planned.stopping.most
         if num_repeats > MAX_PLANNED_REPEATS:
             message = f"the first {len(seen) + 1:,} cells have more than {MAX_PLANNED_REPEATS:,} repeats, the limit"
             raise node.error(f"{message}; give fewer 'repeats', or split the matrix")
@@ -276,8 +331,10 @@ def _plan_cell(own: Settings, place: Node, parts: Mapping[str, Node], folder: Pa
     nodes = {**parts["defaults"].children, **own}
     _check_required(nodes, place)
     fields: dict[str, Any] = {key: node.value for key, node in nodes.items()}
-    execution = {"repeats": DEFAULT_REPEATS, "timeout_seconds": DEFAULT_TIMEOUT_SECONDS}
-    execution |= {key: fields.pop(key) for key in EXECUTION_KEYS if key in fields}
+    given = fields.pop("repeats", DEFAULT_REPEATS)
+    rule = {key: one.value for key, one in given.items()} if isinstance(given, dict) else {"min": given}
+    execution = Repeats.model_validate(rule).describe()
+    execution["timeout_seconds"] = fields.pop("timeout_seconds", DEFAULT_TIMEOUT_SECONDS)
     spec = MODELS[fields["model"]]
     for key, is_unfit in (("num_classes", spec.num_classes is None), ("data_dir", spec.data is None)):
         if is_unfit and key not in own:  # under `defaults` it is meant for the other models

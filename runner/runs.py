@@ -283,7 +283,13 @@ def _lacks_results(store: Store, run: Run, retries: Retries) -> bool:
     there = records.list_repeats()
     if any(repeat.key not in there for repeat in order_repeats(run.cells, run.order_seed)):
         return True
-    return bool(select_missing(run, records.read_snapshot(), retries))
+    if select_missing(run, records.read_snapshot(), retries):
+        return True
+    if not any(planned.may_grow for planned in run.cells):
+        return False
+    from runner.stopping import find_longer
+
+    return find_longer(store, run) is not None  # it was killed between its stages
 
 
 def check_same_place(run: Run, cluster: Cluster | None, hostname: str) -> None:

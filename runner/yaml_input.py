@@ -21,8 +21,10 @@ from collector.files import explain_unread, read_input
 
 MAX_SHOWN_CHARACTERS, MAX_SHOWN_WORDS = 60, 20
 """How much of a value a message quotes, and how many values it lists."""
+PERCENT_PATTERN = r"^[0-9]+(\.[0-9]+)? *%$"
 _PATTERNS = {
     r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": "a name of a-z, 0-9 and '-' (no '-' at its ends, at most 63 characters)",
+    PERCENT_PATTERN: "a share in percent, such as 2%",
     r"^[A-Z]{3}$": "a currency as three capital letters, such as USD",
 }
 """What stands behind "expected" instead of a pattern of a text."""

@@ -34,6 +34,7 @@ from bench.schema import (
     Run,
     Samples,
     Status,
+    Stopping,
     Validity,
     Verdict,
 )
@@ -310,12 +311,13 @@ def make_run(
     *,
     repeats: int = 3,
     timeout_seconds: float = 600.0,
+    stopping: Stopping | None = None,
     left_out: Iterable[LeftOutCell] = (),
     **overrides: Any,
 ) -> Run:
     """Return a run that planned `repeats` repeats of each cell."""
     planned = [
-        PlannedCell(cell=cell, repeats=repeats, timeout_seconds=timeout_seconds)
+        PlannedCell(cell=cell, repeats=repeats, timeout_seconds=timeout_seconds, stopping=stopping)
         for cell in (cells if cells is not None else (make_cell(),))
     ]
     fields: dict[str, Any] = {

@@ -69,6 +69,8 @@ class FakeKubelet:
     store: Store
     decide: Callable[[Pod], Behaviour] = lambda pod: "ok"
     run_seconds: float | Callable[[Pod], float] = 0.0
+    slow_down: Callable[[Cell, int], float] = lambda cell, repeat: 1.0
+    """By what a repeat's steps take longer than 0.1 s."""
     killed_exit_code: int = EXIT_SIGKILL
     """That of a container whose pod somebody deleted."""
     num_threads: int = 8
@@ -224,14 +226,16 @@ class FakeKubelet:
     def _put_record(self, pod: Pod, *, is_ok: bool, validity: Validity) -> None:
         variables = read_variables(pod)
         cell = Cell.model_validate_json(variables["BENCH_CELL"])
-        steps, warmup = ((0.1,) * number for number in (cell.num_steps, cell.num_warmup_steps))
+        repeat = int(variables["BENCH_REPEAT"])
+        step = 0.1 * self.slow_down(cell, repeat)
+        steps, warmup = ((step,) * number for number in (cell.num_steps, cell.num_warmup_steps))
         make: Callable[..., Result] = make_result if is_ok else make_failed_result
         now = datetime.now(UTC)
         result = make(
             cell,
             **({"step_seconds": steps, "warmup_step_seconds": warmup, "validity": validity} if is_ok else {}),
             run_id=variables["BENCH_RUN_ID"],
-            repeat=int(variables["BENCH_REPEAT"]),
+            repeat=repeat,
             attempt=variables["BENCH_ATTEMPT"],
             started_at=now - timedelta(seconds=60),
             finished_at=now,

@@ -112,7 +112,8 @@ def find_energy(row: Row, repeats: Sequence[Row], table: PriceTable, seconds_per
         return _estimate_energy(row, table, seconds_per_1000)
     methods = {"GPU": f"GPU: {repeats[0]['gpu_energy_source']}", CPU_SOCKETS: "CPU sockets: RAPL"}
     totals = [float(sum(parts)) for parts in zip(*known.values(), strict=True)]
-    estimate = measure(totals, [repeat["machine"] for repeat in repeats]).estimate
+    machines, is_first = ([repeat[name] for repeat in repeats] for name in ("machine", "is_first_stage"))
+    estimate = measure(totals, machines, is_first).estimate
     return Energy(
         joules_per_1000_samples=make_figure(estimate).scale(THOUSAND),
         covers=tuple(known),
@@ -147,7 +148,7 @@ def _estimate_energy(row: Row, table: PriceTable, seconds: Figure) -> Energy | N
 
 WORK_COLUMNS = ("model", "phase", "input_size", "num_classes", "precision", "data_dir")
 """What has to be equal in the cells among which one may choose. Batch, framework and mode may differ."""
-REPEAT_COLUMNS = ("cell_id", "environment_id", "machine", "gpu_energy_source", GPU_ENERGY, CPU_ENERGY)
+REPEAT_COLUMNS = ("cell_id", "environment_id", "machine", "is_first_stage", "gpu_energy_source", GPU_ENERGY, CPU_ENERGY)
 SUMMARY_COLUMNS = (
     *WORK_COLUMNS,
     *("run_id", "cell_id", "environment_id", "label", "device", "batch_size", "num_gpus", "num_threads"),

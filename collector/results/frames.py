@@ -198,6 +198,8 @@ RESULT_COLUMNS: Columns = {
 run_id str run_id The run.
 cell_id str cell_id The cell: a readable slug and 8 hex digits of the SHA-256 of its canonical JSON.
 repeat int64 repeat
+is_first_stage boolean - Whether the repeat is one of those whose spread decided how many the cell got; false where the
+  matrix gives the number.
 attempt str attempt
 num_attempts int64 - How many attempts at the repeat left a result. The earliest `ok` one that is not `contaminated`
   counts, else the earliest `ok` one, else the latest.
@@ -336,7 +338,7 @@ object_version str - Its version in the store: the ETag; of a file its time of w
 num_bytes int64 - Its size.
 """)
 """The object that a row was made from, as a listing names it."""
-_OF_A_REPEAT = ("num_attempts", *PLACEMENT_COLUMNS)
+_OF_A_REPEAT = ("is_first_stage", "num_attempts", *PLACEMENT_COLUMNS)
 SERIES_COLUMNS: Columns = dict.fromkeys(STEP_SERIES, "list[float64]")
 RECORD_COLUMNS: Columns = {
     **{name: dtype for name, dtype in TENANT_COLUMNS.items() if name not in IDENTITY},

@@ -130,7 +130,9 @@ def _tabulate_plan(run: Run) -> pd.DataFrame:
     cells = [describe_cell(plan.cell) | {"run_id": run.run_id, "cell_id": plan.cell.cell_id} for plan in run.cells]
     frame = make_frame(cells, {"run_id": "str", "cell_id": "str", **CELL_COLUMNS})
     frame = frame.loc[frame.index.repeat([plan.repeats for plan in run.cells])]
-    return frame.assign(repeat=frame.groupby(level=0).cumcount() + 1).reset_index(drop=True)
+    frame = frame.assign(repeat=frame.groupby(level=0).cumcount() + 1)
+    num_first = pd.Series([plan.stopping.first if plan.stopping else 0 for plan in run.cells])
+    return frame.assign(is_first_stage=frame["repeat"] <= num_first.loc[frame.index]).reset_index(drop=True)
 
 
 def _explain_left_out(run: Run, attempts: pd.DataFrame) -> Iterable[SkippedDocument]:

@@ -195,7 +195,16 @@ def _estimate_groups(collection: Collection, counted: pd.DataFrame, groups: "pd.
     """Return what is computed of each group by itself: its centre and interval, its steps, what it says in words."""
     deviations = describe_deviations(compare_calibrations(select_sound(collection.results)))
     members = pd.Series(range(len(counted))).groupby(groups.to_numpy()).indices
-    names = ("center_step_seconds", "machine", "host", "instance_type", "unchecked", "notes", "summarized_by")
+    names = (
+        "center_step_seconds",
+        "is_first_stage",
+        "machine",
+        "host",
+        "instance_type",
+        "unchecked",
+        "notes",
+        "summarized_by",
+    )
     columns = {name: counted[name].astype(object).where(counted[name].notna(), None).to_list() for name in names}
     rows = []
     for own in members.values():
@@ -214,10 +223,14 @@ def _estimate_groups(collection: Collection, counted: pd.DataFrame, groups: "pd.
 
 
 def describe_center(
-    values: Sequence[float], machines: Sequence[str], hosts: Sequence[str], instance_types: Sequence[str | None]
+    values: Sequence[float],
+    is_first: Sequence[bool],
+    machines: Sequence[str],
+    hosts: Sequence[str],
+    instance_types: Sequence[str | None],
 ) -> Row:
     """Return INTERVAL_COLUMNS of the repeats that a cell's figures come from: their centres, and where they ran."""
-    estimate, means = measure(values, machines)
+    estimate, means = measure(values, machines, is_first)
     low, high = estimate.interval or (None, None)
     return {
         "center_step_seconds": estimate.center,

@@ -89,7 +89,8 @@ class CellSide:
     def measured(self) -> Measured:
         """The metric of the repeats; of several runs, each run is one observation, since its hour is."""
         column = "run_id" if len(self.run_ids) > 1 else "machine"
-        return measure(self.values, [row[column] for row in self.counted])
+        is_first = [row["is_first_stage"] for row in self.counted]
+        return measure(self.values, [row[column] for row in self.counted], is_first)
 
 
 def make_side(name: str, rows: Rows, metric: Metric, *, include_invalid: bool) -> CellSide:

@@ -130,7 +130,12 @@ class Execution:
     def _measure_here(self, local: LocalRun) -> Run:
         run = self._begin(local.choose_run())
         resume, retry = format_resume_command(run), format_retry_command(run)
-        local.measure(run, self.messages, resume_command=resume, retry_command=retry, events=self.events)
+
+        def measure(run: Run, retries: Retries) -> None:
+            here = replace(local, retries=retries)
+            here.measure(run, self.messages, resume_command=resume, retry_command=retry, events=self.events)
+
+        run = self._measure_in_stages(run, measure)
         self._follow(run, confirm_here(local, self.messages, self.events))
         return run
 
@@ -145,19 +150,36 @@ class Execution:
         if there.owner is None:
             resume = format_resume_command(run)
             self.messages.print(f"to resume after an interruption: {resume}", style="dim", soft_wrap=True)
+
+        def measure(run: Run, retries: Retries) -> None:
+            replace(there, retries=retries).measure(run, connection, progress, self.messages)
+
         try:
             with ClusterProgress(self.messages, self.events) as progress:
                 if port is not None:
                     progress.serve_metrics(connection, port)
                 is_watched = self.webhooks is not None
                 again = confirm_there(there, run, connection, progress, self.messages) if is_watched else None
-                there.measure(run, connection, progress, self.messages)
+                run = self._measure_in_stages(run, measure)
                 if again is not None:
                     self._follow(run, again)
         except RunCancelled:
             self._end_early("cancelled", "the run was cancelled; what is finished is kept")
             raise typer.Exit(EXIT_NOT_OK) from None
         return run
+
+    def _measure_in_stages(self, run: Run, measure: Callable[[Run, Retries], None]) -> Run:
+        """Measure the run, and what the spread of its first repeats asks for; return it with all of its repeats."""
+        measure(run, self.planned.retries)
+        if not any(planned.may_grow for planned in run.cells):
+            return run
+        from runner.stopping import lengthen
+
+        longer = lengthen(self.planned.store, run, partial(self.messages.print, soft_wrap=True))
+        if longer is None:
+            return run
+        measure(longer, NO_RETRIES)
+        return longer
 
     def _follow(self, run: Run, again: MeasureAgain) -> None:
         """Look at the night, have measured again what is suspected, decide it, and send what is confirmed.

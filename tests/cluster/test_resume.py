@@ -37,6 +37,7 @@ RUN_ID = "killed-often"
 class CommandLine:
     """`benchmatrix run` as a process of its own, always with the same words."""
 
+    matrix: str = MATRIX
     folder: Path
     store: Store
     kubeconfig: Path
@@ -70,7 +71,7 @@ class CommandLine:
         return output
 
     def write_files(self) -> None:
-        (self.folder / "tiny.yaml").write_text(MATRIX)
+        (self.folder / "tiny.yaml").write_text(self.matrix)
         profile = {"extends": "kind", "namespace": self.namespace, "images": IMAGES}
         (self.folder / "mine.yaml").write_text(json.dumps(profile))
 
@@ -107,6 +108,8 @@ def view(command_line: CommandLine, connection: Connection) -> Setup:
 def test_a_runner_that_is_killed_ten_times_measures_everything_once(
     command_line: CommandLine, site: Site, bucket: Store
 ) -> None:
+    """In two stages: of half of the cells the first two repeats differ, and ask for as many as there may be."""
+    command_line.matrix = MATRIX.replace("repeats: 3", "repeats: {min: 2, max: 4, until: 5%}")
     kubelet = site.start_kubelet(store=bucket, num_nodes=2, run_seconds=0.5)
     is_over = threading.Event()
 
@@ -116,6 +119,7 @@ def test_a_runner_that_is_killed_ten_times_measures_everything_once(
         return "ok"
 
     kubelet.decide = hold_the_last  # type: ignore[assignment]
+    kubelet.slow_down = lambda cell, repeat: 1 + repeat % 2 / 10 if cell.seed > 4 else 1.0  # type: ignore[assignment]
     moments = random.Random(4)
     try:
         for _ in range(10):

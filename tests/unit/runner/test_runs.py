@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 
 from bench.errors import UserError
-from bench.schema import Cluster, Run
+from bench.schema import Cluster, Run, Stopping
 from bench.store import ResultKey, Store, result_key
 from collector.results.load import load_run
-from factories import make_cell, make_failed_result, make_run, make_validity, present, put_documents
+from factories import make_cell, make_failed_result, make_result, make_run, make_validity, present, put_documents
 from ongoing_runs import make_ongoing
 from runner.kubernetes.names import JobKey
 from runner.kubernetes.recording import ResultRecorder
@@ -168,6 +168,20 @@ def test_a_finished_run_is_resumed_only_to_retry_what_is_not_ok(store: Store) ->
     put_documents(store, failed, [make_ok(failed, CELL_A), make_failed(failed, CELL_B)])
     assert find_unfinished_run(store, make_own_run()) is None
     assert find_unfinished_run(store, make_own_run(), Retries(failed=True)) == failed
+
+
+@pytest.mark.parametrize(("seconds", "is_found"), [(0.1, False), (0.12, True)])
+def test_a_run_that_was_killed_before_it_asked_for_more_repeats_is_resumed(
+    seconds: float, is_found: bool, store: Store
+) -> None:
+    rule = Stopping(first=2, most=4, half_width=0.02)
+    run = make_own_run(cells=(CELL_A,), repeats=2, stopping=rule)
+    second = make_result(CELL_A, run_id=run.run_id, repeat=2, step_seconds=(seconds,) * 3)
+    put_documents(store, run, [make_ok(run, CELL_A), second])
+
+    found = find_unfinished_run(store, make_own_run(cells=(CELL_A,), repeats=2, stopping=rule, number="0000"))
+
+    assert found == (run if is_found else None)
 
 
 def test_damaged_plans_and_other_matrices_do_not_hide_the_unfinished_run(store: Store) -> None:

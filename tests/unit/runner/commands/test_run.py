@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import sys
+from collections import Counter
 
 import pytest
 
@@ -175,3 +176,55 @@ def test_events_say_what_happens_and_messages_go_to_stderr(call_main: CallMain, 
     }  # fmt: skip
     assert "plan: 2 cells, 4 repeats in all; 0 there, 4 to measure" in err
     assert "; 2 there, 2 to measure" in call_main(*words, "--retry-failed", "--dry-run")[1]
+
+
+ADAPTIVE = MATRIX.replace("[1, 2]", "[1, 2, 3, 4]").replace("repeats: 2", "repeats: {min: 3, max: 6, until: 2%}")
+
+
+def test_a_cell_gets_the_repeats_that_the_spread_of_its_first_ones_asks_for(
+    call_main: CallMain, workspace: Workspace
+) -> None:
+    """Of 1 % it takes 3 * (4.303 * 0.0099 / sqrt(3) / log(1.02))^2 = 4.6 repeats."""
+    (workspace.folder / "quick.yaml").write_text(ADAPTIVE)
+    workspace.make_python(
+        before='case "$BENCH_CELL$BENCH_REPEAT" in\n'
+        "*'\"batch_size\":2,'*[1-3]) export FAKE_STEP_SECONDS=0.10$BENCH_REPEAT;;\n"
+        "*'\"batch_size\":3,'*) export FAKE_STEP_SECONDS=0.$BENCH_REPEAT;;\n"
+        "*'\"batch_size\":4,'*1) export FAKE_VERDICT=contaminated FAKE_STEP_SECONDS=0.2;;\n"
+        "esac"
+    )
+    words = ("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
+
+    assert "repeats: 12 at first, how many are likely is not known yet, at most 24" in call_main(*words, "--dry-run")[1]
+    code, out, _ = call_main(*words)
+
+    assert (code, "by the spread of the first repeats: 5 repeats more" in out.splitlines()) == (0, True)
+    assert "1 cell with as many as 'max': the interval may be wider than asked for" in out.splitlines()
+    numbers = Counter(result.cell.batch_size for result in workspace.read_results())
+    assert numbers == {1: 3, 2: 5, 3: 6, 4: 3}  # others disturbed the last: how it spreads is not known
+    (of_two,) = (line for line in out.splitlines() if "batch 2" in line)
+    assert "±1.9 %" in of_two  # 4.303 * 0.0099 / sqrt(5), although all five spread by 0.9 %
+    (workspace.folder / "quick.yaml").write_text(ADAPTIVE.replace("quick", "other"))
+    likely = call_main("run", "quick.yaml", "--python", "./python", "--dry-run")[1].splitlines()[0]
+    assert likely == "repeats: 12 at first, 17 likely by run mine, at most 24"
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (
+            "{max: 9}",
+            "defaults.repeats.until: expected how wide the interval may be, such as 2%, or else 'until_ratio'",
+        ),
+        ("{min: 1, until: 2%}", "defaults.repeats.min: expected at least 2, which have a spread, and at most 'max'"),
+        ("{until: 0%}", "defaults.repeats.until: expected more than 0% and less than 100%"),
+        ("{until: 2}", "defaults.repeats.until: found the number 2, expected a share in percent, such as 2%"),
+        ("few", "defaults.repeats: found the text 'few', expected a valid integer"),
+    ],
+)
+def test_a_rule_that_cannot_be_meant_is_refused(
+    rule: str, message: str, call_main: CallMain, workspace: Workspace
+) -> None:
+    (workspace.folder / "quick.yaml").write_text(MATRIX.replace("repeats: 2", f"repeats: {rule}"))
+    code, _, err = call_main("run", "quick.yaml")
+    assert (code, message in err) == (2, True), err

@@ -4,10 +4,10 @@ import pytest
 
 from bench.errors import UserError
 from bench.registry import FRAMEWORKS
-from bench.schema import Cell, PlannedCell
+from bench.schema import Cell
 from bench.verdicts import checks
 from matrix_files import expand, pick
-from runner.matrix import MAX_COMBINATIONS, load_matrix
+from runner.matrix import EXECUTION_KEYS, MAX_COMBINATIONS, load_matrix
 from runner.sources import ROOT, list_builtin_matrices
 
 
@@ -65,7 +65,7 @@ def test_the_example_of_the_documentation_makes_the_cells_that_it_says() -> None
 
 def test_the_documentation_has_every_key_limit_matrix_and_choice() -> None:
     page = (ROOT / "docs" / "matrix.md").read_text()
-    keys = {*Cell.model_fields, *PlannedCell.model_fields} - {"schema_version", "cell"}
+    keys = {*Cell.model_fields, *EXECUTION_KEYS} - {"schema_version"}
     modes = {mode for spec in FRAMEWORKS.values() for mode in spec.modes}
     choices = [*FRAMEWORKS, *modes, "fp32", "tf32", "fp16", "bf16", "cpu", "gpu", "train", "infer"]
     assert [name for name in [*sorted(keys), *list_builtin_matrices(), *choices] if f"`{name}`" not in page] == []

@@ -35,13 +35,39 @@ from bench.schema.result import Status
 MAX_REPEATS = 10_000
 
 
+class Stopping(PlanDocument):
+    """How many repeats a cell gets is decided by the spread of its first ones.
+
+    These are Stein's two stages (C. Stein, Annals of Mathematical Statistics 16, 1945, 243-258).
+    """
+
+    first: Annotated[int, Field(ge=2, le=MAX_REPEATS)]
+    """Repeats of the first stage. The interval rests on their spread alone, however many follow."""
+    most: Annotated[int, Field(ge=2, le=MAX_REPEATS)]
+    half_width: Annotated[float, Field(gt=0, lt=1)]
+    """The half width of the cell's 95 % interval that is aimed at, as a share of its step time."""
+
+
 class PlannedCell(PlanDocument):
     """A cell with what the executor needs to know about it."""
 
     cell: Cell
     repeats: Annotated[int, Field(ge=1, le=MAX_REPEATS)]
+    """With `stopping` at first those of the first stage; raised when these are there."""
+    stopping: Stopping | None = None
     timeout_seconds: PositiveSeconds
     """How long one attempt may take, import included."""
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether those of the first stage are all that is planned, and may ask for more."""
+        return self.stopping is not None and self.repeats == self.stopping.first
+
+    @property
+    def asked_repeats(self) -> int | str:
+        """What the matrix asks for, whatever was decided since."""
+        rule = self.stopping
+        return self.repeats if rule is None else f"{rule.first} to {rule.most} until {rule.half_width:.6g}"
 
 
 class LeftOutCell(PlanDocument):
@@ -114,7 +140,7 @@ class Run(CheckedDocument, StoredDocument):
     @property
     def plan_id(self) -> str:
         """8 hex digits, equal for equal plans: same cells, repeats and variables. Time limits may differ."""
-        plan: list[object] = [sorted((planned.cell.cell_id, planned.repeats) for planned in self.cells)]
+        plan: list[object] = [sorted((planned.cell.cell_id, planned.asked_repeats) for planned in self.cells)]
         return hash_text(json.dumps([*plan, self.environment] if self.environment else plan[0]))
 
     @property

@@ -1,0 +1,88 @@
+"""Decide by the spread of a cell's first repeats how many it gets: `repeats: {min, max, until}` of a matrix.
+
+Stein's two stages (C. Stein, Annals of Mathematical Statistics 16, 1945, 243-258): the first repeats say by their
+spread how many there have to be, and the interval goes on to rest on that spread. Looked at after every repeat, and
+ended when it happens to be narrow, an interval by all of them would miss more often than it says:
+benchmarks/stopping_rule.py. What is decided follows from the records of the first repeats alone, so a run that was
+killed is decided alike when it is resumed.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+
+from bench.schema import Run
+from bench.store import Store, run_key
+from bench.store.documents import read_runs
+from collector.results.cell_repeats import read_estimate
+from collector.results.frames import list_rows
+from collector.results.load import load_run
+from collector.results.summary import summarize_cells
+from collector.units import count_things
+from runner.runs import Records, select_missing
+
+Say = Callable[[str], None]
+
+
+def lengthen(store: Store, run: Run, say: Say) -> Run | None:
+    """Store the run with the repeats that each cell's first ones ask for, and return it; None where they are enough."""
+    longer = find_longer(store, run)
+    if longer is None:
+        return None
+    store.put(run_key(run.run_id), longer.to_json())
+    say(f"by the spread of the first repeats: {count_things(longer.num_repeats - run.num_repeats, 'repeat')} more")
+    if num_most := sum(one.stopping is not None and one.repeats == one.stopping.most for one in longer.cells):
+        say(f"{count_things(num_most, 'cell')} with as many as 'max': the interval may be wider than asked for")
+    return longer
+
+
+def find_longer(store: Store, run: Run) -> Run | None:
+    """Return the run with the repeats that are asked for; None where no more are, or first ones lack a record."""
+    if select_missing(run, Records(store, run.run_id).read_snapshot()):
+        return None
+    longer = _extend(run, count_wanted(store, run.run_id, run))
+    return longer if longer.num_repeats > run.num_repeats else None
+
+
+def expect(store: Store, plan: Run, is_alike: Callable[[Run], bool], say: Say) -> Run:
+    """Return the plan with the repeats that are likely, by the run that has most of the cells, of these the newest."""
+    ids = {planned.cell.cell_id for planned in plan.cells if planned.may_grow}
+    runs = {run.run_id: run for run in read_runs(store, store.list_run_ids())[0] if is_alike(run)}
+    numbers = {id_: sum(planned.cell.cell_id in ids for planned in run.cells) for id_, run in runs.items()}
+    chosen = max(filter(numbers.get, runs), key=lambda id_: (numbers[id_], runs[id_].created_at), default=None)
+    wanted = {} if chosen is None else count_wanted(store, chosen, plan)
+    likely = _extend(plan, wanted)
+    most = sum(planned.stopping.most if planned.stopping else planned.repeats for planned in plan.cells)
+    source = f"{likely.num_repeats:,} likely by run {chosen}" if wanted else "how many are likely is not known yet"
+    say(f"repeats: {plan.num_repeats:,} at first, {source}, at most {most:,}")
+    return likely
+
+
+def count_wanted(store: Store, run_id: str, plan: Run) -> dict[str, int]:
+    """Return how many repeats the spread in a run asks for, by the cells of `plan` that may grow.
+
+    Without a cell of which others disturbed one of the first repeats: it gets no more until that was measured again.
+    Where a cell ran on several machines, its interval rests on them: that more repeats make it narrower is then taken
+    as if each had a machine of its own.
+    """
+    rules = {planned.cell.cell_id: planned.stopping for planned in plan.cells if planned.may_grow}
+    wanted = {}
+    for row in list_rows(summarize_cells(load_run(store, run_id))):
+        rule = rules.get(row["cell_id"])
+        if rule is not None and row["num_sound"] >= rule.first and (interval := read_estimate(row).interval):
+            wanted[row["cell_id"]] = count_for(interval, row["num_sound"], rule.half_width)
+    return wanted
+
+
+def count_for(interval: tuple[float, float], number: int, half_width: float) -> int:
+    """Return how many repeats make the interval of so many as narrow as `half_width`, their spread being known."""
+    return math.ceil(number * (math.log(interval[1] / interval[0]) / 2 / math.log1p(half_width)) ** 2)
+
+
+def _extend(run: Run, wanted: Mapping[str, int]) -> Run:
+    cells = []
+    for planned in run.cells:
+        if planned.stopping is not None and planned.may_grow:
+            number = min(wanted.get(planned.cell.cell_id, 0), planned.stopping.most)
+            planned = planned.model_copy(update={"repeats": max(planned.repeats, number)})
+        cells.append(planned)
+    return run.model_copy(update={"cells": tuple(cells)})
