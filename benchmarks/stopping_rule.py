@@ -6,6 +6,7 @@ the published runs, their spread between processes taken as the true one. From t
 .venv/bin/python benchmarks/stopping_rule.py
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -112,7 +113,7 @@ def list_savings() -> Iterator[str]:
             rows = [row for row in list_rows(summarize_cells(collection)) if row["num_sound"] >= min(FIRST)]
             spreads = [row["log_standard_error"] * math.sqrt(row["num_counted"]) for row in rows]
             random = np.random.default_rng(SEED)
-            for first in FIRST[:2]:
+            for first in FIRST[:2] if rows else ():
                 numbers, narrow = [], []
                 for spread in spreads:
                     cells = np.exp(spread * random.standard_normal((100, MOST))).tolist()
@@ -127,7 +128,7 @@ def list_savings() -> Iterator[str]:
 
 
 def main() -> None:
-    for line in (*list_coverage(), "", *list_savings()):
+    for line in itertools.chain(list_coverage(), [""], list_savings()):
         print(line, flush=True)
 
 
