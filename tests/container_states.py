@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from bench.exit_codes import EXIT_NODE_FAULT, EXIT_PREEMPTED, EXIT_RESULT_IN_LOG, EXIT_TRY_AGAIN
+from bench.errors import EXIT_NODE_FAULT, EXIT_PREEMPTED, EXIT_RESULT_IN_LOG, EXIT_TRY_AGAIN
 from fake_nodes import format_now
 
 OWN_CONTAINERS = r"bench|tenant-\d+"

@@ -16,7 +16,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Literal
 
-from bench.exit_codes import EXIT_SIGKILL
+from bench.errors import EXIT_SIGKILL
 from bench.schema import Cell, Result, Validity, Verdict
 from bench.store import Store, result_key
 from container_states import EXITS, WAITING, describe_added, list_added

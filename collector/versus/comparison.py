@@ -51,7 +51,8 @@ from collector.versus.verdicts import Found, compare_pairs, compare_pairs_by_ran
 from collector.versus.words import conclude
 
 COLUMNS = (
-    *("run_id", "cell_id", "repeat", "is_first_stage", "status", "started_at", *CELL_COLUMNS, "verdict", "environment_id", "hardware_id"),
+    *("run_id", "cell_id", "repeat", "is_first_stage", "status", "started_at", *CELL_COLUMNS, "verdict"),
+    *("environment_id", "hardware_id"),
     *("cpu_model", "num_threads", "gpu_name", "driver_version", "python_version", "framework_version"),
     *("instance_type", "region", "zone", "is_spot", "image_id", "kubelet_version"),
     *("hostname", "gpu_uuid", "boot_id", "booted_at", "lasting_ids"),

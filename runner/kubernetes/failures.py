@@ -26,7 +26,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-from bench.exit_codes import (
+from bench.errors import (
     EXIT_COMMAND_NOT_EXECUTABLE,
     EXIT_COMMAND_NOT_FOUND,
     EXIT_NODE_FAULT,

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from bench.errors import UserError
-from bench.exit_codes import EXIT_RESULT_IN_LOG
+from bench.errors import EXIT_RESULT_IN_LOG, UserError
 from bench.schema import Failure, InvalidDocumentError, Result, read_result, read_time_of_day
 from bench.store import (
     MAX_DOCUMENT_BYTES,

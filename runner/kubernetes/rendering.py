@@ -15,8 +15,7 @@ from typing import Any
 import jinja2
 import yaml
 
-from bench.errors import UserError
-from bench.exit_codes import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES
+from bench.errors import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES, UserError
 from bench.schema import PlannedCell, Run
 from runner.kubernetes.names import CONTAINER, HASH_DIGITS, JobKey, check_option, check_queue, hash_store
 from runner.kubernetes.objects import INSTANCE_TYPE, MAX_WEIGHT, PREFERRED, REQUIRED, read_quantity

@@ -8,7 +8,7 @@ Kubernetes makes the retries, inside one Job; the runner only watches. manifests
 - `podFailurePolicy`, the first rule that fits:
   - `Ignore` for pods with the condition DisruptionTarget (preempted, evicted, drained, node lost): another pod, which
     does not count towards `backoffLimit`. Here such pods are counted: after MAX_DISRUPTIONS the repeat is given up.
-  - `Ignore` for the exit codes of a container that SIGTERM ended (bench.exit_codes.INTERRUPTED_EXIT_CODES): the cell
+  - `Ignore` for the exit codes of a container that SIGTERM ended (bench.errors.INTERRUPTED_EXIT_CODES): the cell
     did not end by itself; another pod, not counted.
   - `FailJob` for every exit code with which a cell ends by itself (FINAL_EXIT_CODES): its result would not get better.
 - Kueue suspends a Job whose quota another queue of the cohort reclaims: the Job controller deletes the pod, whose

@@ -9,7 +9,7 @@ from commands import create
 from disruptions import FirstHangs, check_measured_again
 from runs import DEADLINE_SECONDS, Site, check_all_once, make_cells, make_profile, wait_for
 
-from bench.exit_codes import EXIT_TRY_AGAIN
+from bench.errors import EXIT_TRY_AGAIN
 from fake_kubelet import Pod
 from faulty_server import Fault, FaultyServer
 from runner.kubernetes.connection import ApiError, Connection

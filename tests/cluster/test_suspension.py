@@ -4,7 +4,7 @@ from commands import patch
 from disruptions import FirstHangs, check_measured_again
 from runs import Setup, Site, make_cells, wait_for
 
-from bench.exit_codes import EXIT_PREEMPTED
+from bench.errors import EXIT_PREEMPTED
 
 
 def suspend(setup: Setup, *, is_suspended: bool) -> None:

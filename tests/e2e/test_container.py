@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench.exit_codes import EXIT_OK, EXIT_TRY_AGAIN, EXIT_USER_ERROR
+from bench.errors import EXIT_OK, EXIT_TRY_AGAIN, EXIT_USER_ERROR
 from bench.schema import Cell, Result
 from bench.worker.request import Order
 from factories import make_cell

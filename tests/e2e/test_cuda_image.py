@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from gpu_nodes import GKE_FOLDER, SYSTEM_FOLDER
 
-from bench.exit_codes import EXIT_NODE_FAULT, EXIT_USER_ERROR
+from bench.errors import EXIT_NODE_FAULT, EXIT_USER_ERROR
 from bench.registry import FRAMEWORKS
 from bench.schema import Framework
 from bench.worker.request import Order

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from real_cluster import RealCluster, is_running_for, read_exit_code
 
-from bench.exit_codes import EXIT_RESULT_IN_LOG
+from bench.errors import EXIT_RESULT_IN_LOG
 from bench.registry import FRAMEWORKS
 from bench.store import parse_result_key, results_prefix
 

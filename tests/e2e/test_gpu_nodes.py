@@ -7,7 +7,7 @@ import pytest
 from gpu_nodes import GpuNode
 from real_cluster import RealCluster, read_exit_code
 
-from bench.exit_codes import EXIT_NODE_FAULT
+from bench.errors import EXIT_NODE_FAULT
 from bench.schema import Result
 from stand_in_driver import CARD_NAME, CARD_UUID
 

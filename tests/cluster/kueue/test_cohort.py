@@ -4,7 +4,7 @@ from disruptions import FirstHangs, check_measured_again
 from queues import Queues
 from runs import Setup, Site, make_cells, wait_for
 
-from bench.exit_codes import EXIT_PREEMPTED
+from bench.errors import EXIT_PREEMPTED
 from runner.kubernetes.names import RUN_LABEL
 
 TWO = {"cpu": "2", "memory": "6Gi", "ephemeral-storage": "1Ti"}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.exit_codes import EXIT_OK, EXIT_RESULT_IN_LOG
+from bench.errors import EXIT_OK, EXIT_RESULT_IN_LOG
 from bench.store import Store
 from bench.worker.delivery import deliver, find_marked_record, mark_record
 from s3_server import S3Server

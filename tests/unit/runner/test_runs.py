@@ -27,6 +27,7 @@ from runner.runs import (
     measure_attempt,
     read_run,
 )
+from runner.stopping import find_longer
 from runner.stored_runs import find_newest_run
 from stored_runs import (
     CELL_A,
@@ -179,7 +180,8 @@ def test_a_run_that_was_killed_before_it_asked_for_more_repeats_is_resumed(
     second = make_result(CELL_A, run_id=run.run_id, repeat=2, step_seconds=(seconds,) * 3)
     put_documents(store, run, [make_ok(run, CELL_A), second])
 
-    found = find_unfinished_run(store, make_own_run(cells=(CELL_A,), repeats=2, stopping=rule, number="0000"))
+    plan = make_own_run(cells=(CELL_A,), repeats=2, stopping=rule, number="0000")
+    found = find_unfinished_run(store, plan, asks_for_more=lambda *of: find_longer(*of) is not None)
 
     assert found == (run if is_found else None)
 

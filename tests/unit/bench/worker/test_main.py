@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bench.exit_codes import (
+from bench.errors import (
     EXIT_INTERNAL_ERROR,
     EXIT_NODE_FAULT,
     EXIT_NOT_OK,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.exit_codes import EXIT_PREEMPTED, EXIT_SIGINT
+from bench.errors import EXIT_PREEMPTED, EXIT_SIGINT
 from bench_process import start_bench
 from factories import make_cell, present
 from fake_interpreters import await_end, is_running

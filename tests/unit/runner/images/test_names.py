@@ -51,7 +51,7 @@ def test_the_same_sources_have_the_same_tag_wherever_they_lie(checkout: Path) ->
         ("images/benchmatrix/Dockerfile", {"control:None"}),
         (".dockerignore", FRAMEWORK_IMAGES | {"control:None"}),
         ("runner/cli.py", {"control:None"}),
-        ("images/bench/src/bench/exit_codes.py", FRAMEWORK_IMAGES | {"control:None"}),
+        ("images/bench/src/bench/errors.py", FRAMEWORK_IMAGES | {"control:None"}),
     ],
 )
 def test_a_source_that_changes_changes_the_tags_of_what_it_goes_into(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench.exit_codes import EXIT_NODE_FAULT, EXIT_PREEMPTED, EXIT_RESULT_IN_LOG, FINAL_EXIT_CODES
+from bench.errors import EXIT_NODE_FAULT, EXIT_PREEMPTED, EXIT_RESULT_IN_LOG, FINAL_EXIT_CODES
 from cluster_objects import load_job, load_object, load_pod
 from runner.kubernetes.failures import (
     STATUSES,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench.exit_codes import EXIT_NODE_FAULT
+from bench.errors import EXIT_NODE_FAULT
 from bench.schema import Cell, Node, NodeFault, read_placement
 from bench.store import Store, placement_key, placements_prefix
 from cluster_objects import load_job, load_pod

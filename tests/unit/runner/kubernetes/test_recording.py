@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from bench.errors import UserError
-from bench.exit_codes import EXIT_RESULT_IN_LOG
+from bench.errors import EXIT_RESULT_IN_LOG, UserError
 from bench.schema import Result
 from bench.store import MAX_DOCUMENT_BYTES, Store, result_key
 from bench.worker.delivery import mark_record

@@ -8,8 +8,7 @@ import kubernetes_validate
 import pytest
 from importlib_resources import files
 
-from bench.errors import UserError
-from bench.exit_codes import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES
+from bench.errors import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES, UserError
 from factories import make_cell, present
 from job_manifests import (
     KINDS,

@@ -12,7 +12,7 @@ import zlib
 from contextlib import suppress
 from pathlib import Path
 
-from bench.exit_codes import EXIT_NOT_OK, EXIT_OK, EXIT_RESULT_IN_LOG
+from bench.errors import EXIT_NOT_OK, EXIT_OK, EXIT_RESULT_IN_LOG
 from bench.store import Store, StoreError
 
 MARK = "BENCH_RESULT"

@@ -1,6 +1,6 @@
 """Measures the cell that the environment variables order and delivers the Result: what `python -m bench` does.
 
-The exit code (bench.exit_codes) says whether there is a record, and whether another try is worthwhile. On SIGTERM and
+The exit code (bench.errors) says whether there is a record, and whether another try is worthwhile. On SIGTERM and
 at the time limit, what was measured so far is delivered within the grace period.
 """
 
@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-from bench.errors import NodeFaultError, UserError
-from bench.exit_codes import (
+from bench.errors import (
     EXIT_INTERNAL_ERROR,
     EXIT_NODE_FAULT,
     EXIT_NOT_OK,
@@ -23,6 +22,8 @@ from bench.exit_codes import (
     EXIT_PREEMPTED,
     EXIT_TRY_AGAIN,
     EXIT_USER_ERROR,
+    NodeFaultError,
+    UserError,
 )
 from bench.schema import Failure, Result
 from bench.store import Store, StoreUnreachable, result_key

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from signal import SIG_BLOCK, SIG_UNBLOCK
 
-from bench.exit_codes import EXIT_PREEMPTED, EXIT_SIGINT
+from bench.errors import EXIT_PREEMPTED, EXIT_SIGINT
 
 
 def end_unmeasured() -> None:
