@@ -8,9 +8,7 @@ from typing import Any
 
 import yaml
 
-from bench.registry import MODELS
-from bench.schema import Cell, PlannedCell
-from runner.matrix import CELL_KEYS, EXECUTION_KEYS, NEIGHBOUR_KEYS, TOP_KEYS
+from runner.matrix import MATRIX_FILE
 from runner.profiles import BUILTIN_PROFILES
 from runner.profiles.model import Profile
 from runner.sources import list_builtin_matrices
@@ -32,8 +30,6 @@ OWN_GPU_KEYS = ("request", "device_class", "claim_prefix")
 """Keys of a profile's `gpu` that `claims` says."""
 QUANTITY = "^[1-9][0-9]{0,14}(Ki|Mi|Gi|Ti|k|M|G|T)?$"
 """Of a profile, as in runner/kubernetes/names.py."""
-NAME_PATTERN = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
-"""Of a matrix and of a neighbour, as in bench.schema."""
 IMAGE = "^[^\\s]+$"
 """No blanks; doctor checks the rest of an image's name."""
 
@@ -46,7 +42,7 @@ def make_schema() -> Schema:
     profile, definitions = make_profile_schema()
     schema["properties"]["profile"] |= profile
     schema["properties"]["matrix"] |= {"enum": list_builtin_matrices()}
-    schema["$defs"] |= definitions | {"matrix": make_matrix_schema()}
+    schema["$defs"] |= definitions | make_matrix_schema()
     return {"$comment": "made by `make chart` from values.schema.yaml"} | schema
 
 
@@ -110,41 +106,18 @@ def allow_null(schema: Schema) -> Schema:
     return {"anyOf": [found, {"type": "null"}]} | ({"description": description} if description else {})
 
 
-def make_matrix_schema() -> Schema:
-    """Return the schema of a matrix as in a file: which keys and values there are, not which go together."""
-    values = {key: make_value_schema(Cell, key) for key in CELL_KEYS}
-    execution = {key: make_value_schema(PlannedCell, key) for key in EXECUTION_KEYS}
-    lists = {key: {"type": "array", "minItems": 1, "items": value} for key, value in values.items()}
-    either = {key: {"anyOf": [value, lists[key]]} for key, value in values.items()}
-    parts = {
-        "name": {"type": "string", "pattern": NAME_PATTERN},
-        "description": {"type": "string"},
-        "axes": _make_object(lists) | {"minProperties": 1},
-        "defaults": _make_object(values | execution),
-        "exclude": {"type": "array", "items": _make_object(either)},
-        "include": {"type": "array", "items": _make_object(either | execution)},
-        "neighbours": {
-            "type": "object",
-            "additionalProperties": _make_object({key: values[key] for key in NEIGHBOUR_KEYS}) | {"minProperties": 1},
-        },
-        "environment": {"type": "object", "additionalProperties": {"type": "string"}},
-    }
-    if set(parts) != set(TOP_KEYS):
-        raise AssertionError(f"keys of a matrix: {TOP_KEYS}")
-    return _make_object(parts) | {"required": ["name", "axes"]}
+def make_matrix_schema() -> dict[str, Schema]:
+    """Return the definitions of a matrix as in a file: which keys and values there are, not which go together."""
+    schema = strip(MATRIX_FILE.json_schema(ref_template="#/$defs/matrix{model}"))
+    return {f"matrix{name}": part for name, part in schema.pop("$defs").items()} | {"matrix": schema}
 
 
-def make_value_schema(document: type[Cell] | type[PlannedCell], key: str) -> Schema:
-    if key == "model":
-        return {"enum": list(MODELS)}
-    if key == "neighbour":  # by the name that the file gives it
-        return {"anyOf": [{"type": "string", "pattern": NAME_PATTERN}, {"type": "null"}]}
-    found = document.model_json_schema()["properties"][key]
-    return {name: part for name, part in found.items() if name not in ("title", "default", "description")}
-
-
-def _make_object(properties: Mapping[str, Schema]) -> Schema:
-    return {"type": "object", "additionalProperties": False, "properties": dict(properties)}
+def strip(part: Any) -> Any:
+    """Return a part of a schema without what is not checked; `title` and so on are keys of a property's own too."""
+    if not isinstance(part, dict):
+        return part
+    left = {key: value for key, value in part.items() if key not in ("title", "default") or isinstance(value, dict)}
+    return {key: [strip(one) for one in value] if key == "anyOf" else strip(value) for key, value in left.items()}
 
 
 def make_table() -> str:

@@ -119,7 +119,11 @@ _TYPES: dict[str, Any] = {
 # A file names a model, and a neighbour that it defines by itself.
 _TYPES |= {"model": Literal[tuple(MODELS)], "neighbour": Name | None}
 _TYPES["repeats"] = Annotated[
-    Repeats, BeforeValidator(lambda found: found if isinstance(found, dict) else {"min": found})
+    Repeats,
+    BeforeValidator(
+        lambda found: found if isinstance(found, dict) else {"min": found},
+        json_schema_input_type=_TYPES["repeats"] | Repeats,
+    ),
 ]
 _EXPECTED = "a matrix; give it at least the keys 'name' and 'axes'"
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False, extra="forbid")
@@ -136,7 +140,10 @@ def _list_values(one: Any) -> Any:
 
 
 def _list_or_value(one: Any) -> Any:
-    return Annotated[_list_values(one), BeforeValidator(lambda found: found if isinstance(found, list) else [found])]
+    wrap = BeforeValidator(
+        lambda found: found if isinstance(found, list) else [found], json_schema_input_type=one | _list_values(one)
+    )
+    return Annotated[_list_values(one), wrap]
 
 
 _ENTRIES: Any = list[_make_part("Entry", (*CELL_KEYS, *EXECUTION_KEYS), _list_or_value)]  # type: ignore[misc]
@@ -153,7 +160,7 @@ _FILE = create_model(
     neighbours=(_NEIGHBOURS, {}),
     environment=(dict[VariableName, VariableValue], {}),
 )
-_ADAPTER: TypeAdapter[Any] = TypeAdapter(_FILE)
+MATRIX_FILE: TypeAdapter[Any] = TypeAdapter(_FILE)
 
 Settings = Mapping[str, Node]
 """Keys of a cell with their values, each of which knows where in the file it stands."""
@@ -198,7 +205,7 @@ def read_matrix(root: Node, folder: Path | None) -> Matrix:
     `folder`: where relative paths of data start; None: they are not of this machine. YamlError if something is wrong,
     or a combination lacks a key, contradicts itself, names a folder that does not exist, or is there already.
     """
-    file = validate(root, _ADAPTER, "docs/matrix.md", keeps_null=True)
+    file = validate(root, MATRIX_FILE, "docs/matrix.md", keeps_null=True)
     parts = {key: root.children.get(key, replace(root, value=None)) for key in TOP_KEYS}
     axes = {key: [*node.children.values()] for key, node in parts["axes"].children.items()}
     _check_axes(axes, parts["axes"])

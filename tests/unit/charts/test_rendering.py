@@ -34,7 +34,12 @@ VERSIONS = ("1.34", "1.35", "1.36")
 MATRIX = {
     "name": "mine",
     "axes": {"framework": ["jax", "pytorch"], "phase": ["train", "infer"], "model": ["conv6"]},
-    "defaults": {"device": "cpu", "batch_size": 10_000_000, "seed": 4_000_000_000},
+    "defaults": {
+        "device": "cpu",
+        "batch_size": 10_000_000,
+        "repeats": {"max": 5, "until": "5%"},
+        "seed": 4_000_000_000,
+    },
 }
 SWITCHES: dict[str, list[Any]] = {
     "customMatrix": [{}, MATRIX],
