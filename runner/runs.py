@@ -168,10 +168,6 @@ def _find_condition(status: Status, is_contaminated: bool) -> Condition:
 RESUME_WITHIN = timedelta(days=1)
 
 
-AsksForMore = Callable[[Store, Run], bool]
-"""Returns whether the spread of a run's first repeats asks for more."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class RunRequest(ABC):
     """Which run of a matrix to measure, and which of its repeats."""
@@ -181,7 +177,6 @@ class RunRequest(ABC):
     run_id: str | None
     start_new: bool
     retries: Retries
-    asks_for_more: AsksForMore | None = None
 
     @abstractmethod
     def make_plan(self) -> Run:
@@ -198,8 +193,7 @@ class RunRequest(ABC):
             check_run_id(run_id)
         plan = self.make_plan()
         if run_id is None:
-            asks = self.asks_for_more
-            return (None if self.start_new else find_unfinished_run(store, plan, self.retries, asks)) or plan
+            return (None if self.start_new else find_unfinished_run(store, plan, self.retries)) or plan
         if not is_stored(store, run_id):
             return plan
         if self.start_new:
@@ -260,12 +254,8 @@ def check_still_stored(store: Store, run_id: str) -> None:
         )
 
 
-def find_unfinished_run(
-    store: Store, plan: Run, retries: Retries = NO_RETRIES, asks_for_more: AsksForMore | None = None
-) -> Run | None:
+def find_unfinished_run(store: Store, plan: Run, retries: Retries = NO_RETRIES) -> Run | None:
     """Return the newest run of the same plan and place that lacks results and was begun within RESUME_WITHIN.
-
-    `asks_for_more`: whether one that may grow and lacks nothing was ended before it was decided how many there are.
 
     The place is this machine, or the same cluster, whichever machine it was begun from.
     When a run was begun is read from its id; one with a name that the user gave is not considered. Nor is one that is
@@ -282,15 +272,18 @@ def find_unfinished_run(
             continue
         with suppress(KeyMissing, InvalidDocumentError, UnreadableObject):
             run = read_stored_run(store.get(run_key(run_id)))
-            if run.plan_id == plan.plan_id and is_same_place(run, plan):
-                asks = asks_for_more if any(planned.may_grow for planned in run.cells) else None
-                if _lacks_results(store, run, retries) or (asks is not None and asks(store, run)):
-                    return run
+            if run.plan_id == plan.plan_id and is_same_place(run, plan) and _lacks_results(store, run, retries):
+                return run
     return None
 
 
 def _lacks_results(store: Store, run: Run, retries: Retries) -> bool:
-    """Return whether repeats are missing. Records are read only if their keys alone do not show it."""
+    """Return whether repeats are missing, or their number is not decided yet.
+
+    Records are read only if their keys alone do not show it.
+    """
+    if any(planned.stopping and not planned.stopping.is_decided for planned in run.cells):
+        return True
     records = Records(store, run.run_id)
     there = records.list_repeats()
     if any(repeat.key not in there for repeat in order_repeats(run.cells, run.order_seed)):

@@ -24,23 +24,20 @@ Say = Callable[[str], None]
 
 
 def lengthen(store: Store, run: Run, say: Say) -> Run | None:
-    """Store the run with the repeats that each cell's first ones ask for, and return it; None where they are enough."""
-    longer = find_longer(store, run)
-    if longer is None:
+    """Store the run with the repeats that each cell's first ones ask for, and return it; None where they are enough.
+
+    Nothing is decided while first repeats lack a record.
+    """
+    if select_missing(run, Records(store, run.run_id).read_snapshot()):
         return None
+    longer = _extend(run, count_wanted(store, run.run_id, run))
     store.put(run_key(run.run_id), longer.to_json())
+    if longer.num_repeats == run.num_repeats:
+        return None
     say(f"by the spread of the first repeats: {count_things(longer.num_repeats - run.num_repeats, 'repeat')} more")
     if num_most := sum(one.stopping is not None and one.repeats == one.stopping.most for one in longer.cells):
         say(f"{count_things(num_most, 'cell')} with as many as 'max': the interval may be wider than asked for")
     return longer
-
-
-def find_longer(store: Store, run: Run) -> Run | None:
-    """Return the run with the repeats that are asked for; None where no more are, or first ones lack a record."""
-    if select_missing(run, Records(store, run.run_id).read_snapshot()):
-        return None
-    longer = _extend(run, count_wanted(store, run.run_id, run))
-    return longer if longer.num_repeats > run.num_repeats else None
 
 
 def expect(store: Store, plan: Run, is_alike: Callable[[Run], bool], say: Say) -> Run:
@@ -83,6 +80,7 @@ def _extend(run: Run, wanted: Mapping[str, int]) -> Run:
     for planned in run.cells:
         if planned.stopping is not None and planned.may_grow:
             number = min(wanted.get(planned.cell.cell_id, 0), planned.stopping.most)
-            planned = planned.model_copy(update={"repeats": max(planned.repeats, number)})
+            decided = planned.stopping.model_copy(update={"is_decided": True})
+            planned = planned.model_copy(update={"repeats": max(planned.repeats, number), "stopping": decided})
         cells.append(planned)
     return run.model_copy(update={"cells": tuple(cells)})

@@ -238,12 +238,6 @@ def _list_retries(options: RunOptions) -> Retries:
     return Retries(failed=options.retry_failed, contaminated=options.retry_contaminated)
 
 
-def _asks_for_more(store: Store, run: Run) -> bool:
-    from runner.stopping import find_longer
-
-    return find_longer(store, run) is not None
-
-
 def _plan_local_run(options: RunOptions, store: Store) -> LocalRun:
     for name in OF_CLUSTERS:
         if getattr(options, name) != getattr(RunOptions, name):
@@ -255,7 +249,6 @@ def _plan_local_run(options: RunOptions, store: Store) -> LocalRun:
         run_id=options.run_id,
         start_new=options.new,
         retries=_list_retries(options),
-        asks_for_more=_asks_for_more,
         interpreters=parse_interpreters(options.python or [], tuple(FRAMEWORKS)),
         assumes_gpu=options.dry_run and "gpu" in prices,
         caps=LocalCaps(
@@ -284,7 +277,6 @@ def _plan_cluster_run(options: RunOptions, store: Store) -> "ClusterRun":
         run_id=options.run_id,
         start_new=options.new,
         retries=_list_retries(options),
-        asks_for_more=_asks_for_more,
         max_in_flight=options.max_in_flight,
         unschedulable_seconds=options.give_up_after or UNSCHEDULABLE_SECONDS,
         is_requeued=options.give_up_after is None and options.deadline is not None,

@@ -12,7 +12,7 @@ from bench.errors import UserError
 from bench.schema import Cluster, Run, Stopping
 from bench.store import ResultKey, Store, result_key
 from collector.results.load import load_run
-from factories import make_cell, make_failed_result, make_result, make_run, make_validity, present, put_documents
+from factories import make_cell, make_failed_result, make_run, make_validity, present, put_documents
 from ongoing_runs import make_ongoing
 from runner.kubernetes.names import JobKey
 from runner.kubernetes.recording import ResultRecorder
@@ -27,7 +27,6 @@ from runner.runs import (
     measure_attempt,
     read_run,
 )
-from runner.stopping import find_longer
 from runner.stored_runs import find_newest_run
 from stored_runs import (
     CELL_A,
@@ -171,19 +170,13 @@ def test_a_finished_run_is_resumed_only_to_retry_what_is_not_ok(store: Store) ->
     assert find_unfinished_run(store, make_own_run(), Retries(failed=True)) == failed
 
 
-@pytest.mark.parametrize(("seconds", "is_found"), [(0.1, False), (0.12, True)])
-def test_a_run_that_was_killed_before_it_asked_for_more_repeats_is_resumed(
-    seconds: float, is_found: bool, store: Store
-) -> None:
-    rule = Stopping(first=2, most=4, half_width=0.02)
-    run = make_own_run(cells=(CELL_A,), repeats=2, stopping=rule)
-    second = make_result(CELL_A, run_id=run.run_id, repeat=2, step_seconds=(seconds,) * 3)
-    put_documents(store, run, [make_ok(run, CELL_A), second])
-
-    plan = make_own_run(cells=(CELL_A,), repeats=2, stopping=rule, number="0000")
-    found = find_unfinished_run(store, plan, asks_for_more=lambda *of: find_longer(*of) is not None)
-
-    assert found == (run if is_found else None)
+def test_a_run_is_resumed_until_the_number_of_its_repeats_is_decided(store: Store) -> None:
+    open_rule = Stopping(first=2, most=4, half_width=0.02)
+    plan = make_own_run(cells=(CELL_A,), repeats=2, stopping=open_rule, number="0000")
+    for rule in (open_rule, open_rule.model_copy(update={"is_decided": True})):
+        run = make_own_run(cells=(CELL_A,), repeats=2, stopping=rule)
+        put_documents(store, run, [make_ok(run, CELL_A, repeat) for repeat in (1, 2)])
+        assert find_unfinished_run(store, plan) == (None if rule.is_decided else run)
 
 
 def test_damaged_plans_and_other_matrices_do_not_hide_the_unfinished_run(store: Store) -> None:

@@ -46,6 +46,12 @@ class Stopping(PlanDocument):
     most: Annotated[int, Field(ge=2, le=MAX_REPEATS)]
     half_width: Annotated[float, Field(gt=0, lt=1)]
     """The half width of the cell's 95 % interval that is aimed at, as a share of its step time."""
+    is_decided: bool = False
+    """Whether the first stage has said how many there are."""
+
+    @property
+    def rule(self) -> tuple[int, int, float]:
+        return self.first, self.most, self.half_width
 
 
 class PlannedCell(PlanDocument):
@@ -62,12 +68,6 @@ class PlannedCell(PlanDocument):
     def may_grow(self) -> bool:
         """Whether those of the first stage are all that is planned, and may ask for more."""
         return self.stopping is not None and self.repeats == self.stopping.first
-
-    @property
-    def asked_repeats(self) -> int | str:
-        """What the matrix asks for, whatever was decided since."""
-        rule = self.stopping
-        return self.repeats if rule is None else f"{rule.first} to {rule.most} until {rule.half_width:.6g}"
 
 
 class LeftOutCell(PlanDocument):
@@ -140,7 +140,9 @@ class Run(CheckedDocument, StoredDocument):
     @property
     def plan_id(self) -> str:
         """8 hex digits, equal for equal plans: same cells, repeats and variables. Time limits may differ."""
-        plan: list[object] = [sorted((planned.cell.cell_id, planned.asked_repeats) for planned in self.cells)]
+        # Not what was decided since.
+        asked = ((one.cell.cell_id, one.stopping.rule if one.stopping else one.repeats) for one in self.cells)
+        plan: list[object] = [sorted(asked)]
         return hash_text(json.dumps([*plan, self.environment] if self.environment else plan[0]))
 
     @property
