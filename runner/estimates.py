@@ -14,13 +14,12 @@ from bench.errors import UserError
 from bench.registry import Device
 from bench.schema import Cell, Run
 from bench.store import Store
-from bench.store.documents import read_runs
 from collector.prices.table import PriceTable, find_machine_offers
 from runner.matrix import Repeat, order_repeats
 from runner.price_tables import check_machines, load_prices
 from runner.profiles.model import Profile
 from runner.progress import EstimateDocument, RunEvents
-from runner.runs import Records, Retries, describe_plan, is_same_place, select_missing
+from runner.runs import Records, Retries, describe_plan, is_same_place, list_alike_runs, select_missing
 from runner.terminal import format_wait
 
 MAX_RUNS = 5
@@ -46,13 +45,9 @@ def read_durations(store: Store, run: Run, is_alike: Callable[[Run], bool]) -> M
     count together. StoreError if the store cannot be read.
     """
     wanted = {planned.cell.cell_id: planned.cell for planned in run.cells}
-    runs = sorted(
-        filter(is_alike, read_runs(store, store.list_run_ids())[0]),
-        key=lambda one: (sum(planned.cell.cell_id in wanted for planned in one.cells), one.created_at),
-    )
     own: defaultdict[str, list[float]] = defaultdict(list)
     near: defaultdict[str, defaultdict[tuple[object, ...], list[float]]] = defaultdict(lambda: defaultdict(list))
-    for earlier in runs[-MAX_RUNS:]:
+    for earlier in list_alike_runs(store, run, is_alike)[-MAX_RUNS:]:
         cells = {planned.cell.cell_id: planned.cell for planned in earlier.cells}
         snapshot = Records(store, earlier.run_id).read_snapshot()
         for key in snapshot.find_present(Retries(failed=True)):

@@ -25,7 +25,7 @@ from bench.store import (
     results_prefix,
     run_key,
 )
-from bench.store.documents import index_removed_results, read_raw_removals
+from bench.store.documents import index_removed_results, read_raw_removals, read_runs
 from collector.units import count_things
 from runner.matrix import TIME_FORMAT, Repeat, RepeatKey, order_repeats, shorten_name
 from runner.terminal import warn_on_stderr
@@ -363,6 +363,15 @@ def describe_plan(run: Run, missing: Sequence[Repeat], report: Callable[[str], N
 def describe_left_out(run: Run) -> list[str]:
     numbers = Counter(cell.reason for cell in run.left_out)
     return [f"left out: {count_things(number, 'cell')}: {reason}" for reason, number in sorted(numbers.items())]
+
+
+def list_alike_runs(store: Store, plan: Run, is_alike: Callable[[Run], bool]) -> list[Run]:
+    """Return the runs that are alike, those with the most of the plan's cells last, and of these the newest."""
+    ids = {planned.cell.cell_id for planned in plan.cells}
+    return sorted(
+        filter(is_alike, read_runs(store, store.list_run_ids())[0]),
+        key=lambda run: (sum(planned.cell.cell_id in ids for planned in run.cells), run.created_at),
+    )
 
 
 def is_same_place(run: Run, plan: Run) -> bool:

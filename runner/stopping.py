@@ -12,13 +12,12 @@ from collections.abc import Callable, Mapping
 
 from bench.schema import Run
 from bench.store import Store, run_key
-from bench.store.documents import read_runs
 from collector.results.cell_repeats import read_estimate
 from collector.results.frames import list_rows
 from collector.results.load import load_run
 from collector.results.summary import summarize_cells
 from collector.units import count_things
-from runner.runs import Records, select_missing
+from runner.runs import Records, list_alike_runs, select_missing
 
 Say = Callable[[str], None]
 
@@ -41,15 +40,14 @@ def lengthen(store: Store, run: Run, say: Say) -> Run | None:
 
 
 def expect(store: Store, plan: Run, is_alike: Callable[[Run], bool], say: Say) -> Run:
-    """Return the plan with the repeats that are likely, by the run that has most of the cells, of these the newest."""
-    ids = {planned.cell.cell_id for planned in plan.cells if planned.may_grow}
-    runs = {run.run_id: run for run in read_runs(store, store.list_run_ids())[0] if is_alike(run)}
-    numbers = {id_: sum(planned.cell.cell_id in ids for planned in run.cells) for id_, run in runs.items()}
-    chosen = max(filter(numbers.get, runs), key=lambda id_: (numbers[id_], runs[id_].created_at), default=None)
-    wanted = {} if chosen is None else count_wanted(store, chosen, plan)
+    """Return the plan with the repeats that are likely, by the run that is most alike."""
+    wanted, source = {}, "how many are likely is not known yet"
+    for run in list_alike_runs(store, plan, is_alike)[-1:]:
+        wanted = count_wanted(store, run.run_id, plan)
     likely = _extend(plan, wanted)
+    if wanted:
+        source = f"{likely.num_repeats:,} likely by run {run.run_id}"
     most = sum(planned.stopping.most if planned.stopping else planned.repeats for planned in plan.cells)
-    source = f"{likely.num_repeats:,} likely by run {chosen}" if wanted else "how many are likely is not known yet"
     say(f"repeats: {plan.num_repeats:,} at first, {source}, at most {most:,}")
     return likely
 
