@@ -138,13 +138,6 @@ def parse_change_key(key: str) -> tuple[str, str] | None:
     return None if match is None else (match[1], match[2])
 
 
-def check_key(key: str) -> str:
-    """Return the key; raise ValueError for one that could leave the store or be taken for another."""
-    if problem := find_key_problem(key):
-        raise ValueError(f"key {key!r}: {problem}")
-    return key
-
-
 def find_key_problem(key: str) -> str:
     """Return in words why this can be no key of ours; empty where it can be one."""
     hostile = next((part for part in key.split("/") if HOSTILE_PART.fullmatch(part)), None)

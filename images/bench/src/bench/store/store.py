@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from bench.redaction import hide_url_users
 from bench.store.directory import Directory, find_directory
 from bench.store.errors import KeyMissing, StoreError, StoreUnreachable, UnreadableObject, explain
-from bench.store.keys import NAME, StoredObject, check_key, find_key_problem, find_limit
+from bench.store.keys import NAME, StoredObject, find_key_problem, find_limit
 
 if TYPE_CHECKING:
     from bench.store.buckets import Bucket
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Store:
-    """Objects under keys. Methods raise StoreError where the store cannot be used and ValueError for a hostile key."""
+    """Objects under keys (`bench.store.keys` makes them). Methods raise StoreError where the store cannot be used."""
 
     url: str
     """The URL as the user gave it."""
@@ -63,7 +63,6 @@ class Store:
 
         `retry_seconds`: for how long it is tried again where the store is away; each try takes 10 s.
         """
-        check_key(key)
         self._insist(lambda: self.backend.write(key, data), retry_seconds)
 
     def put_new(self, key: str, data: bytes) -> bool:
@@ -71,14 +70,12 @@ class Store:
 
         Of two writers at the same moment one learns it, except on servers that ignore `If-None-Match: *`.
         """
-        check_key(key)
         if self._insist(lambda: self.backend.write_new(key, data), PUT_RETRY_SECONDS):
             return True
         return self.get(key) == data  # a request whose answer was lost is repeated, and meets its own object
 
     def get(self, key: str) -> bytes:
         """Return an object's bytes; raise KeyMissing where there is none, and UnreadableObject."""
-        check_key(key)
         data = self._wait(lambda: self.backend.read(key, find_limit(key)))
         if data is None:
             raise KeyMissing(f"store {self.url}: no object '{key}'")
@@ -86,7 +83,6 @@ class Store:
 
     def holds(self, key: str) -> bool:
         """Return whether there is an object of this key, without reading it."""
-        check_key(key)
         return self._wait(lambda: self.backend.holds(key))
 
     def get_listed(
@@ -98,7 +94,7 @@ class Store:
         its kind means to the caller decides what follows.
         16 at a time: from a local S3 server, 8 to 32 are equally fast (docs/decisions/0030-data-set.md).
         """
-        left = map(check_key, keys)
+        left = iter(keys)
         with ThreadPool(num_parallel) as pool:
             while chunk := list(islice(left, NUM_READ_AHEAD * num_parallel)):
                 yield from filter(None, pool.imap_unordered(self._try, chunk))
@@ -106,8 +102,6 @@ class Store:
     def list_objects(self, prefix: str) -> Iterator[StoredObject]:
         """Yield what is below the folder `prefix` ('': all), in any order, without what a killed writer left."""
         folder = prefix.rstrip("/")
-        if folder:
-            check_key(folder)
         pages = self.backend.list_pages(folder)
         while (page := self._wait(lambda: next(pages, None))) is not None:
             yield from page
@@ -123,7 +117,7 @@ class Store:
 
     def delete_many(self, keys: Iterable[str]) -> None:
         """Delete objects, those that are there: what another process deleted meanwhile is no error."""
-        if chosen := [check_key(key) for key in keys]:
+        if chosen := list(keys):
             self._wait(lambda: self.backend.delete(chosen))
 
     def check_writable(self, key: str = "runs/x", *, retry_seconds: float = 0.0) -> None:
@@ -131,7 +125,6 @@ class Store:
 
         `key`: of an object that is going to be written, where it lies in a directory: there it is tried.
         """
-        check_key(key)
         self._insist(lambda: self.backend.check(key), retry_seconds)
 
     def _insist(self, work: Callable[[], T], seconds: float) -> T:
