@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.store import KeyMissing, Store, UnreadableObject
+from bench.store import KeyMissing, Store
 
 PLAN = "runs/r1/run.json"
 RESULTS = [f"runs/r1/results/c/{number}-a.json" for number in range(1, 6)]
@@ -89,14 +89,6 @@ def test_a_reader_may_stop_early_and_an_error_of_the_keys_is_raised(store: Store
     assert next(store.get_listed(RESULTS))[1] == b"{}"
     with pytest.raises(ZeroDivisionError):
         list(store.get_listed(str(1 // number) for number in (0,)))
-
-
-@pytest.mark.parametrize(("key", "limit"), [(RESULTS[0], 16 * 2**20), (PLAN, 128 * 2**20)])
-def test_an_object_larger_than_its_kind_can_be_is_not_read(store: Store, key: str, limit: int) -> None:
-    store.put(key, bytes(limit + 1))
-    with pytest.raises(UnreadableObject, match=f"'{key}' .*{limit:,}"):
-        store.get(key)
-    assert [type(data) for _, data in store.get_listed([key])] == [UnreadableObject]
 
 
 def test_a_reader_never_sees_part_of_an_object(store: Store) -> None:

@@ -22,7 +22,7 @@ from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.exceptions import AlreadyExistsError, BaseError
 
 from bench.redaction import hide_secrets
-from bench.store.errors import CHECK_BYTES, MAX_SHOWN, NOT_S3, StoreError, UnreadableObject, explain
+from bench.store.errors import CHECK_BYTES, MAX_SHOWN, NOT_S3, StoreError, explain
 from bench.store.keys import StoredObject, find_key_problem
 
 DEFAULT_REGION = "us-east-1"
@@ -82,16 +82,13 @@ class Bucket:
             self.write(key, data)
         return True
 
-    def read(self, key: str, max_bytes: int) -> bytes | None:
+    def read(self, key: str) -> bytes | None:
         try:
             answer = self.objects.get(key)
         except FileNotFoundError as error:
             if re.search("NoSuchBucket|ContainerNotFound", str(error)):
                 raise explain(error, self.place) from None
             return None
-        num_bytes = answer.meta["size"]  # what the server says: it is asked before memory is taken for it
-        if num_bytes > max_bytes:
-            raise UnreadableObject(f"'{key}' has {num_bytes:,} bytes, expected at most {max_bytes:,}")
         return bytes(answer.bytes())
 
     def holds(self, key: str) -> bool:

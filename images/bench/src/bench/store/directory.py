@@ -92,12 +92,10 @@ class Directory:
         finally:
             staged.unlink(missing_ok=True)
 
-    def read(self, key: str, max_bytes: int) -> bytes | None:
+    def read(self, key: str) -> bytes | None:
         """Return a file's bytes; None where there is none. A folder is none: a bucket has no object of its name."""
         path = self.root / key
         try:
-            if (num_bytes := path.stat().st_size) > max_bytes:
-                raise UnreadableObject(f"'{key}' has {num_bytes:,} bytes, expected at most {max_bytes:,}")
             return path.read_bytes()
         except (FileNotFoundError, IsADirectoryError):
             return None

@@ -1,4 +1,4 @@
-"""The layout of the store: the key of every object, what a key says about its object, and how large that may be."""
+"""The layout of the store: the key of every object, and what a key says about its object."""
 
 import re
 from dataclasses import dataclass
@@ -26,10 +26,6 @@ HOSTILE_PART = re.compile(r"|\.|\.\.|.*[\x00-\x1f\x7f\\].*|.*#[0-9]+", re.DOTALL
 # All documents but the plan describe one attempt, one change or one removal. A Result has 5 KB, with ten thousand
 # steps 300 KB, with 250,000 and their times on the device 12 MB; the harness stops long before.
 MAX_DOCUMENT_BYTES = 16 * 2**20
-# The plan of a run has all its cells: 60 MB for 100,000 of them.
-MAX_PLAN_BYTES = 128 * 2**20
-# A file of a table has the rows of a whole run; those of 10,000 results and of their steps are a few dozen MB.
-MAX_TABLE_BYTES = 256 * 2**20
 
 
 class ResultKey(NamedTuple):
@@ -142,10 +138,3 @@ def find_key_problem(key: str) -> str:
     """Return in words why this can be no key of ours; empty where it can be one."""
     hostile = next((part for part in key.split("/") if HOSTILE_PART.fullmatch(part)), None)
     return "" if hostile is None else f"the part {hostile!r} is not allowed"
-
-
-def find_limit(key: str) -> int:
-    """Return how many bytes the object with this key may have at most."""
-    if key.startswith(f"{TABLES_PREFIX}/"):
-        return MAX_TABLE_BYTES
-    return MAX_PLAN_BYTES if key.endswith("/run.json") else MAX_DOCUMENT_BYTES

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from bench.redaction import hide_url_users
 from bench.store.directory import Directory, find_directory
 from bench.store.errors import KeyMissing, StoreError, StoreUnreachable, UnreadableObject, explain
-from bench.store.keys import NAME, StoredObject, find_key_problem, find_limit
+from bench.store.keys import NAME, StoredObject, find_key_problem
 
 if TYPE_CHECKING:
     from bench.store.buckets import Bucket
@@ -76,7 +76,7 @@ class Store:
 
     def get(self, key: str) -> bytes:
         """Return an object's bytes; raise KeyMissing where there is none, and UnreadableObject."""
-        data = self._wait(lambda: self.backend.read(key, find_limit(key)))
+        data = self._wait(lambda: self.backend.read(key))
         if data is None:
             raise KeyMissing(f"store {self.url}: no object '{key}'")
         return data
@@ -147,7 +147,7 @@ class Store:
     def _try(self, key: str) -> tuple[str, bytes | UnreadableObject] | None:
         try:
             with self._translate_errors():
-                data = self.backend.read(key, find_limit(key))
+                data = self.backend.read(key)
         except UnreadableObject as error:
             return key, error
         return None if data is None else (key, data)
