@@ -94,7 +94,7 @@ def audit(
     from collector.audit.page import describe_row
     from collector.audit.rows import audit_table
     from collector.results.summary import summarize_collections
-    from runner.audit_tables import load_table
+    from runner.analysis_inputs import load_table
 
     collections = load_collections(runs, store) if runs else []
     summary = summarize_collections(collections) if collections else None

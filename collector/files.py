@@ -5,7 +5,9 @@ follows backwards, so that a file says something else to its reader than to a pr
 ours: what a result holds is in its JSON, with escapes.
 """
 
+import csv
 import errno
+import io
 import os
 import re
 import secrets
@@ -134,6 +136,38 @@ def read_input(path: Path) -> bytes:
     with path.open("rb") as file:
         _inputs.add(_identify(os.fstat(file.fileno())))
         return file.read()
+
+
+def read_csv(path: Path) -> list[tuple[int, list[str]]]:
+    """Return the lines of a user's table that are not empty, the columns first: the number of each, and its texts.
+
+    Every line has as many texts as there are columns. Raise UserError, with file and line, where that is not so.
+    """
+    try:
+        text = read_input(path).decode("utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{path}: {explain_unread(error)}; give the path of a CSV file") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: is not a CSV file in UTF-8 ({error}); save the table as one") from None
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        lines = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader]
+    except csv.Error as error:
+        message = f"is not a CSV file ({error}); quote a text that holds commas or quotes"
+        raise UserError(f"{path}:{reader.line_num}: {message}") from None
+    lines = [(line, cells) for line, cells in lines if any(cells)]
+    if len(lines) < 2:
+        raise UserError(f"{path}:1: the table has no rows; give a first line with the columns, and one for each row")
+    columns = lines[0][1]
+    if len(columns) == 1 and (found := [mark for mark in (";", "\t", "|") if mark in columns[0]]):
+        raise UserError(f"{path}:1: columns are separated by {found[0]!r}; expected commas: save it with them")
+    if repeated := [name for name in columns if columns.count(name) > 1]:
+        raise UserError(f"{path}:1: has several columns {repeated[0]!r}; rename or remove all but one")
+    for line, cells in lines:
+        if len(cells) != len(columns):
+            count = f"found {len(cells)} cells, expected {len(columns)}, as many as the first line"
+            raise UserError(f"{path}:{line}: {count}; quote a text that holds commas")
+    return lines
 
 
 def explain_unread(error: OSError) -> str:

@@ -34,7 +34,6 @@ from collector.units import PERCENT, RATIO, format_interval, format_number, form
 
 STUDY_PATH = Path(__file__).parent / "study.yaml"
 FOLDER = Path(__file__).parent / "tables"
-STUDY_NAME = "study"
 
 Positive = Annotated[float, Field(gt=0)]
 ClaimKind = Literal["speedup", "lightness", "phases", "latency", "fusion", "stated"]
@@ -119,9 +118,9 @@ def load_study() -> Study:
     return Study.model_validate_json(json.dumps(yaml.safe_load(STUDY_PATH.read_text(encoding="utf-8"))))
 
 
-def list_shipped_tables() -> dict[str, Path | None]:
-    """Return the names of the tables with their files; None for the study's, which `load_study` reads."""
-    return {path.stem: path for path in sorted(FOLDER.glob("*.yaml"))} | {STUDY_NAME: None}
+def list_shipped_tables() -> dict[str, Path]:
+    """Return the tables' files by their names; `load_study` reads that of the study, which holds claims too."""
+    return {path.stem: path for path in (*sorted(FOLDER.glob("*.yaml")), STUDY_PATH)}
 
 
 GAIN_TOLERANCE = 0.05

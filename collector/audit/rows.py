@@ -446,10 +446,7 @@ class AuditedRow:
 
 
 def audit_table(table: AuditTable, summary: pd.DataFrame | None = None) -> tuple[AuditedRow, ...]:
-    """Return the rows of `table` with their verdicts; `summary`: rows of `summarize_collections` of the runs, if any.
-
-    Raises UnknownDeviceError for a row whose device neither the table nor `bench.measure.roofline` knows.
-    """
+    """Return the rows of `table` with their verdicts; `summary`: that of `summarize_collections`, if any."""
     audited = []
     for number, row in enumerate(table.rows, 1):
         device = find_device(table, row)

@@ -250,6 +250,11 @@ class AuditTable(Document):
         names = [device.name.casefold() for device in self.devices]
         if len(set(names)) != len(names):
             raise ValueError("devices: two of them have the same name; rename one")
+        for index, row in enumerate(self.rows):
+            try:
+                find_device(self, row)
+            except ValueError as error:
+                raise ValueError(f"rows[{index}].device: {error}") from None
         return self
 
 
@@ -282,12 +287,8 @@ HALF_RATE = re.compile("GeForce|^NVIDIA (A10G|L40)$")
 ALIASES = {"h100 sxm": "NVIDIA H100 80GB HBM3", "h100 sxm5": "NVIDIA H100 80GB HBM3", "h200 sxm": "NVIDIA H200"}
 
 
-class UnknownDeviceError(ValueError):
-    """A row names a device that nobody stated, or one of which there are several; the message says what to write."""
-
-
 def find_device(table: AuditTable, row: TableRow) -> StatedDevice:
-    """Return the device of `row`; UnknownDeviceError where nothing says what it can do."""
+    """Return the device of `row`; ValueError, which says what to write, where it is unknown or can be several."""
     device = next((one for one in table.devices if one.name.casefold() == row.device.casefold()), None)
     if row.peak_tflops is not None:
         kept = device.model_dump(include={"measured_as", "num_threads"}) if device else {}
@@ -323,12 +324,12 @@ def _find_known(name: str, table: AuditTable) -> GpuRow:
     if len(found) == 1:
         return found[0]
     if found:
-        raise UnknownDeviceError(f"{name!r} can be {' or '.join(gpu.names[0] for gpu in found)}; write which")
+        raise ValueError(f"{name!r} can be {' or '.join(gpu.names[0] for gpu in found)}; write which")
     known = [device.name for device in table.devices] + [gpu.names[0] for gpu in read_gpu_table()]
     by_folded = {one.casefold(): one for one in known}
     near = get_close_matches(name.casefold(), by_folded, n=1)
     hint = f"did you mean '{by_folded[near[0]]}'? If not," if near else f"known are {', '.join(known)};"
-    raise UnknownDeviceError(
+    raise ValueError(
         f"found {name!r}, which neither the table states nor this tool knows; {hint} state it under `devices`, or give "
         "peak_tflops and peak_source in the row"
     )

@@ -1,10 +1,7 @@
 """Read a CSV table of dated values, checked value by value, and make the series that is forecast of it."""
 
-import csv
-import io
 import math
 import re
-from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import date
 from difflib import get_close_matches
@@ -16,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from bench.errors import UserError
-from collector.files import explain_unread, read_input
+from collector.files import read_csv
 
 SeriesKind = Literal["frontier", "median", "all"]
 
@@ -190,8 +187,8 @@ def load_series(source: Path | None = None, kind: str | None = None, request: Re
     if request.at_least is not None and not math.isfinite(request.at_least):
         raise UserError(f"--at-least {request.at_least:g}: expected a number, as in 16 or 2.5e9.")
     path = source or SHIPPED_TABLE
-    table = _read_table(path)
-    columns = list(map(str, table))
+    (_, columns), *lines = read_csv(path)
+    table = pd.DataFrame([texts for _, texts in lines], [line for line, _ in lines], columns, dtype="str")
     publication = next((each for each in PUBLICATIONS if _has_columns(columns, each)), None)
     is_of_gpus = publication is PUBLICATIONS[0]
     chosen: SeriesKind = kind or ("frontier" if is_of_gpus else "all")  # type: ignore[assignment]  # checked above
@@ -216,31 +213,6 @@ def load_series(source: Path | None = None, kind: str | None = None, request: Re
             if count and is_asked
         ),
     )
-
-
-def _read_table(path: Path) -> pd.DataFrame:
-    """Return the fields of a CSV file as texts, each row by the number of its line."""
-    try:
-        reader = csv.reader(io.StringIO(read_input(path).decode("utf-8-sig"), newline=""), strict=True)
-        rows = [(reader.line_num, fields) for fields in reader if fields]
-    except OSError as error:
-        raise UserError(f"{path}: {explain_unread(error)}; name a CSV file.") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{path}: is not a CSV file in UTF-8 ({error}); save the table as one.") from error
-    columns = rows.pop(0)[1] if rows else []
-    if len(columns) == 1 and (found := [mark for mark in (";", "\t", "|") if mark in columns[0]]):
-        raise UserError(f"{path}, line 1: columns are separated by {found[0]!r}; expected commas: save it with them.")
-    repeated = [name for name, count in Counter(columns).items() if count > 1]
-    if repeated:
-        raise UserError(f"{path}, line 1: has several columns {repeated[0]!r}; rename or remove all but one.")
-    for line, fields in rows:
-        if len(fields) != len(columns):
-            raise UserError(
-                f"{path}, line {line}: more or fewer fields than the first line has columns; quote a text that holds "
-                "commas."
-            )
-    texts = [[field.strip() for field in fields] for _, fields in rows]
-    return pd.DataFrame(texts, index=[line for line, _ in rows], columns=columns, dtype="str")
 
 
 def _has_columns(columns: list[str], publication: Publication) -> bool:

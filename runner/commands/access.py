@@ -27,10 +27,10 @@ def access(
     from collector.access.outcomes import answer_question, make_tables, tabulate_outcomes
     from collector.files import escape_markdown, replace_text
     from collector.tables.table import print_table, write_markdown
-    from runner.access_scenarios import SHIPPED, load_scenario
+    from runner.analysis_inputs import SHIPPED_SCENARIOS, load_scenario
 
     if scenario is None:
-        print_shipped({name: load_scenario(name).question for name in SHIPPED})
+        print_shipped({name: load_scenario(name).question for name in SHIPPED_SCENARIOS})
         return
     loaded = load_scenario(scenario)
     outcomes = tabulate_outcomes(loaded)

@@ -37,22 +37,23 @@ def audit(
     Every row gets its verdict with the arithmetic: possible, implausible without Winograd, impossible, reproduced, not
     reproduced. With runs, `audit study` judges all of the study's claims, on a page of their own.
     """
-    from collector.audit.claims import STUDY_NAME, list_shipped_tables
+    from collector.audit.claims import Study, list_shipped_tables
     from collector.audit.page import describe_claims, make_claims_page, write_audit_json, write_audit_page
     from collector.audit.rows import audit_table
     from collector.files import replace_text
     from collector.results.load import load_runs
     from collector.results.summary import summarize_collections
-    from runner.audit_tables import describe_shipped_table, load_table
+    from runner.analysis_inputs import load_table
     from runner.stored_runs import open_existing_store, print_skipped
 
     if table is None:
-        print_shipped({name: describe_shipped_table(name) for name in list_shipped_tables()})
+        shipped = {name: load_table(name) for name in list_shipped_tables()}
+        print_shipped({name: f"{one.title}, {len(one.rows)} rows" for name, one in shipped.items()})
         return
     loaded = load_table(table)
     collections = load_runs(open_existing_store(store), run_ids) if run_ids else []
     rows = audit_table(loaded, summarize_collections(collections) if collections else None)
-    claims_page, claims = make_claims_page(collections) if collections and table == STUDY_NAME else (None, ())
+    claims_page, claims = make_claims_page(collections) if collections and isinstance(loaded, Study) else (None, ())
     if output is not None:
         replace_text(output, claims_page or write_audit_page(loaded, rows))
     if as_json:

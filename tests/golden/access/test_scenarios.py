@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from collector.access.outcomes import EVERYBODY, tabulate_outcomes
-from runner.access_scenarios import load_scenario
+from runner.analysis_inputs import load_scenario
 
 FILES = sorted(Path(__file__).parent.glob("*.csv"))
 

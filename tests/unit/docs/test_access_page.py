@@ -2,7 +2,7 @@
 
 import re
 
-from runner.access_scenarios import SHIPPED
+from runner.analysis_inputs import SHIPPED_SCENARIOS
 from runner.sources import ROOT
 
 PAGE = (ROOT / "docs" / "access.md").read_text()
@@ -10,7 +10,7 @@ PAGE = (ROOT / "docs" / "access.md").read_text()
 
 def test_the_example_is_the_shipped_scenario() -> None:
     (example,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    assert example == SHIPPED["one-h100-or-t4s"].read_text()
+    assert example == SHIPPED_SCENARIOS["one-h100-or-t4s"].read_text()
 
 
 def test_every_policy_is_explained() -> None:

@@ -5,7 +5,7 @@ Multiply-adds of a forward pass per image: ResNet-50 4.089 thousand million, VGG
 """
 
 from collector.audit.rows import AuditedRow, audit_table
-from runner.audit_tables import load_table
+from runner.analysis_inputs import load_table
 
 
 def audit(name: str) -> tuple[AuditedRow, ...]:
