@@ -115,11 +115,8 @@ def list_choices(scenario: Scenario) -> list[Choice]:
 def tabulate_outcomes(scenario: Scenario) -> pd.DataFrame:
     """Simulate every choice; return a row for everybody and for each group of users (`users`).
 
-    Figures, each with NAME_low and NAME_high: wait_hours (mean time in which a job was there and did not run);
-    wait_p95_hours; turnaround_hours (mean time from the submission of a job to its end); slowdown (mean over jobs of
-    the turnaround over the time that the job takes alone on this kind of GPU); samples_per_user (in a week). Of
-    everybody alone: cost (of a week); samples_per_money; utilisation (part of the hours of all GPUs in which one had a
-    job); and of those in BEST, NAME_to_best: how many times that of the best choice within the budget it is.
+    Figures are those of docs/access.md, each with NAME_low and NAME_high. Of everybody alone: cost (of a week),
+    samples_per_money, utilisation; and of those in BEST, NAME_to_best.
     """
     rows: list[dict[str, Any]] = []
     for choice in list_choices(scenario):

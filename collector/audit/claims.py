@@ -1,13 +1,6 @@
 """Judge the claims of study.yaml, which is a table like anybody's, by arithmetic, then by what runs measured.
 
-Three verdicts are measured, on the stated hardware where the claim is about hardware, on any GPU where it is about a
-framework: `reproduced`, `not reproduced`, `not decided`. Three are arithmetic on a time that the claim rests on, under
-every reading of its work: `implausible without Winograd`, `implausible on the stated hardware`, `impossible on the
-stated hardware` (see rows.py). `peak rates only`: the figure is a ratio of data sheets. `not tested here`: all
-else. Findings stand beside a verdict and decide nothing.
-
-The study's own configuration is TensorFlow's graph mode on synthetic data at the stated batch and a stated input size;
-all else is listed only.
+docs/report.md, "Published claims", says what the verdicts mean and which configuration decides.
 """
 
 import json
@@ -155,7 +148,6 @@ class ClaimResult(NamedTuple):
     verdict: ClaimVerdict
     reason: str
     """What the verdict rests on, without a full stop."""
-    findings: tuple[Finding, ...] = ()
     arithmetic: tuple[str, ...] = ()
     measured: tuple[str, ...] = ()
 
@@ -266,7 +258,7 @@ def evaluate_ratio(claim: Claim, context: ClaimContext) -> ClaimResult:
         pairs, hardware = context.select("phases", claim.model), study.cpu
         times, listed = [], pairs.assign(phase="train over infer")
     verdict, reason = _judge_ratio(claim.figure, sides, pairs, hardware, study)
-    return ClaimResult(claim, verdict, reason, claim.findings, (*times, *claim.facts), list_measured(listed))
+    return ClaimResult(claim, verdict, reason, (*times, *claim.facts), list_measured(listed))
 
 
 def _judge_ratio(
@@ -330,7 +322,7 @@ def _evaluate_lightness(claim: Claim, context: ClaimContext) -> ClaimResult:
     pairs = {model: context.select("speedups", model, "train") for model in study.models}
     verdict, reason = _compare_classes(pairs, study)
     measured = list_measured(pd.concat([found[found["is_own"]] for found in pairs.values()]))
-    return ClaimResult(claim, verdict, reason, claim.findings, claim.facts, measured)
+    return ClaimResult(claim, verdict, reason, claim.facts, measured)
 
 
 def _compare_classes(pairs: Mapping[str, pd.DataFrame], study: Study) -> ReasonedVerdict:
@@ -375,9 +367,8 @@ class _Gain(NamedTuple):
 def _evaluate_gain(claim: Claim, context: ClaimContext) -> ClaimResult:
     """Evaluate a claim that latency falls by about the figure: by TensorFlow instead of PyTorch, or by fusion.
 
-    It is judged by the mean over the study's models at its own work: the study states one figure for four models, of
-    which its own table has 18.6, 6.4, 9.8 and 6.1 %: one alone lies within 10 to 20 %, and their mean is 10.3 %. A rule
-    that asked it of each model would call the study itself not reproduced. Other modes are listed only.
+    It is judged by the mean over the study's models at its own work: see docs/decisions/0013-claims-and-audit.md. Other
+    modes are listed only.
     """
     study, graph = context.study, "Keras on TensorFlow in graph mode"
     if claim.kind == "latency":
@@ -388,7 +379,7 @@ def _evaluate_gain(claim: Claim, context: ClaimContext) -> ClaimResult:
     is_own = (pairs["mode_subject"] == modes[0]) & (pairs["mode_reference"] == modes[1])
     verdict, reason = _judge_gains(claim.figure, pairs[is_own], study, what)
     measured = list_measured(pd.concat([pairs[is_own], pairs[~is_own]]))
-    return ClaimResult(claim, verdict, reason, claim.findings, claim.facts, measured)
+    return ClaimResult(claim, verdict, reason, claim.facts, measured)
 
 
 def _judge_gains(figure: float, own: pd.DataFrame, study: Study, what: str) -> ReasonedVerdict:
@@ -442,18 +433,13 @@ def _average_gains(gains: Sequence[_Gain]) -> _Gain:
     return _Gain("arithmetic mean", value, value - below, value + above)
 
 
-def _evaluate_stated(claim: Claim, context: ClaimContext) -> ClaimResult:
-    """Return what stands in the file: no run can decide it."""
-    return ClaimResult(claim, claim.verdict, claim.reason, claim.findings, claim.facts)
-
-
 _EVALUATORS: Mapping[ClaimKind, Callable[[Claim, ClaimContext], ClaimResult]] = {
     "speedup": evaluate_ratio,
     "lightness": _evaluate_lightness,
     "phases": evaluate_ratio,
     "latency": _evaluate_gain,
     "fusion": _evaluate_gain,
-    "stated": _evaluate_stated,
+    "stated": lambda claim, _: ClaimResult(claim, claim.verdict, claim.reason, claim.facts),
 }
 
 

@@ -198,7 +198,7 @@ def _write_claims_page(
         )
     yield "| claim | of | verdict |\n|---|---|---|"
     for result in results:
-        verdict = "; ".join([result.verdict, *(finding.title for finding in result.findings)])
+        verdict = "; ".join([result.verdict, *(finding.title for finding in result.claim.findings)])
         of = context.study.describe_provenance(result.claim)
         yield f"| {escape_markdown(result.claim.statement)} | {escape_markdown(of)} | {verdict} |"
     yield "\n## What was run\n"
@@ -210,7 +210,7 @@ def _write_claims_page(
             yield f"> {escape_markdown(result.claim.quote)}\n"
         of = context.study.describe_provenance(result.claim)
         yield f"**{result.verdict}**, of {escape_markdown(of)}: {escape_markdown(result.reason)}."
-        for finding in result.findings:
+        for finding in result.claim.findings:
             yield f"\nFinding, **{finding.title}**: {escape_markdown(finding.reason)}."
         if result.arithmetic:
             yield "\nBy arithmetic, and elsewhere:\n"

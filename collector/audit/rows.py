@@ -235,19 +235,15 @@ class Judgement(NamedTuple):
 
 
 def _judge_by_arithmetic(kindest: Rate) -> Judgement:
-    row, device = kindest.row, kindest.device
-    if kindest.peaks[1] is None:
+    row, device, (peak, bound) = kindest.row, kindest.device, kindest.peaks
+    if peak is None or bound is None:
         return Judgement("unknown", f"no {row.precision} peak of the {device.name} is known ({device.source})")
     if reason := _explain_memory(row, device):
         return Judgement("impossible", reason)
-    return Judgement(kindest.plausibility, _explain(kindest))
-
-
-def _explain(kindest: Rate) -> str:
-    row, device = kindest.row, kindest.device
     if kindest.plausibility == "possible":
-        is_rated = kindest.flops_per_second <= row.num_devices * (kindest.peaks[0] or 0)
-        return "" if is_rated else "beyond the rated peak, within the bound: it needs a clock above the rated one"
+        is_rated = kindest.flops_per_second <= row.num_devices * peak
+        above = "beyond the rated peak, within the bound: it needs a clock above the rated one"
+        return Judgement("possible", "" if is_rated else above)
     parts = [kindest.describe_algorithm()]
     if any(reading.flops_per_sample and reading.winograd_share is None for reading in row.list_readings()):
         parts.append("which convolutions the work has is not known: judged as if all of it were 3x3 of stride 1")
@@ -259,7 +255,7 @@ def _explain(kindest: Rate) -> str:
         )
     if row.precision in ("fp16", "amp") and isinstance(device, KnownGpu) and HALF_RATE.search(device.name):
         parts.append("with accumulation in float16 the tensor cores of such a card are twice as fast as this peak")
-    return "; ".join(parts)
+    return Judgement(kindest.plausibility, "; ".join(parts))
 
 
 def _explain_memory(row: TableRow, device: StatedDevice) -> str:
@@ -290,9 +286,7 @@ TOO_WIDE = 2.0
 def _judge_by_measurement(row: TableRow, device: StatedDevice, summary: pd.DataFrame | None) -> Judgement:
     """Return whether the row's figure lies inside the interval of a matching cell, widened by TOLERANCE.
 
-    `summary`: rows of `summarize_collections`; None where no run was given. Cells match in device, model, input size,
-    phase, precision, batch size, number of devices and, where the row gives one, framework; in any mode, on synthetic
-    data, without other tenants on the device.
+    `summary`: rows of `summarize_collections`; None where no run was given. docs/audit.md says which cells match.
     """
     if summary is None:
         return Judgement("not tested")

@@ -258,24 +258,6 @@ class AuditTable(Document):
         return self
 
 
-# Dense int8 tera-operations a second, of NVIDIA's datasheets. Those of L4, L40, L40S, H100 and H200 print figures of
-# structured sparsity, halved here.
-INT8_TOPS = {
-    "Tesla T4": 130.0,
-    "NVIDIA A10": 250.0,
-    "NVIDIA A30": 330.0,
-    "NVIDIA A40": 299.3,
-    "NVIDIA A100-SXM4-40GB": 624.0,
-    "NVIDIA A100-SXM4-80GB": 624.0,
-    "NVIDIA A100 80GB PCIe": 624.0,
-    "NVIDIA L4": 242.0,
-    "NVIDIA L40": 362.0,
-    "NVIDIA L40S": 733.0,
-    "NVIDIA H100 80GB HBM3": 1979.0,
-    "NVIDIA H100 PCIe": 1513.0,
-    "NVIDIA H100 NVL": 1670.0,
-    "NVIDIA H200": 1979.0,
-}
 # How far GeForce cards, and cards before tensor cores, may clock above the boost clock that their peak is for: a GTX
 # 1080 Ti rated at 1582 MHz was seen at 1845, 1.17 times as much (Tom's Hardware, KFA2 GTX 1080 Ti EXOC, 25 June 2017).
 # The peaks of other cards are for their highest clock, or for one that tensor cores cannot pass for long at full power.
@@ -299,8 +281,8 @@ def find_device(table: AuditTable, row: TableRow) -> StatedDevice:
 
 def _state_device(gpu: GpuRow) -> KnownGpu:
     tflops: dict[StatedPrecision, float] = {precision: peak for precision, peak in gpu.tflops.items()}
-    if gpu.names[0] in INT8_TOPS:
-        tflops["int8"] = INT8_TOPS[gpu.names[0]]
+    if gpu.int8_tops is not None:
+        tflops["int8"] = gpu.int8_tops
     has_tensor_cores = "fp16" in tflops
     headroom = 1.0 if has_tensor_cores and "GeForce" not in gpu.names[0] else BOOST_HEADROOM
     return KnownGpu(

@@ -15,7 +15,7 @@ import pandas as pd
 from scipy import special
 
 from bench.errors import UserError
-from collector.forecast.series import MIN_DATES, Series, SeriesKind
+from collector.forecast.series import MIN_DATES, Series
 from collector.units import count_things
 
 FloatArray = npt.NDArray[np.float64]
@@ -56,29 +56,28 @@ def fit_polynomial(dates: FloatArray, values: FloatArray, ahead: FloatArray, deg
     return np.asarray(np.polynomial.Polynomial.fit(dates, values, degree)(ahead))
 
 
-def _fit_log_linear(kind: SeriesKind, dates: FloatArray, values: FloatArray, ahead: FloatArray) -> FloatArray:
+def _fit_log_linear(dates: FloatArray, values: FloatArray, ahead: FloatArray) -> FloatArray:
     return np.exp2(fit_polynomial(dates, np.log2(values), ahead, 1))
 
 
-def _repeat_last(kind: SeriesKind, dates: FloatArray, values: FloatArray, ahead: FloatArray) -> FloatArray:
-    """Repeat the last value: of a series of all releases, the median of those in the year up to the last."""
-    recent = values[dates > dates.max() - 1] if kind == "all" else values[-1:]
-    return np.full(len(ahead), np.median(recent))
+def _repeat_last(dates: FloatArray, values: FloatArray, ahead: FloatArray) -> FloatArray:
+    """Repeat the median of the year up to the last date: of a series with one value a year, that is the last value."""
+    return np.full(len(ahead), np.median(values[dates > dates.max() - 1]))
 
 
-CANDIDATES: dict[str, Callable[[SeriesKind, FloatArray, FloatArray, FloatArray], FloatArray]] = {
-    "polynomial": lambda kind, dates, values, ahead: fit_polynomial(dates, values, ahead),
-    "log-linear": _fit_log_linear,
-    "last value": _repeat_last,
-}
 LAST_VALUE = "last value"
+CANDIDATES: dict[str, Callable[[FloatArray, FloatArray, FloatArray], FloatArray]] = {
+    "polynomial": fit_polynomial,
+    "log-linear": _fit_log_linear,
+    LAST_VALUE: _repeat_last,
+}
 
 
 def _predict(name: str, series: Series, until: int, ahead: FloatArray) -> FloatArray:
     """Return a candidate's values from what was out by the end of a calendar year."""
     known = series.observations[series.observations["year"] <= until]
     dates, values = known["date"].to_numpy(dtype=float), known["value"].to_numpy(dtype=float)
-    return CANDIDATES[name](series.kind, dates, values, ahead)
+    return CANDIDATES[name](dates, values, ahead)
 
 
 def replay_origins(series: Series, max_horizon: int) -> pd.DataFrame:
@@ -231,8 +230,6 @@ class Rate(NamedTuple):
 class Growth(NamedTuple):
     """The growth of a series, with intervals under two assumptions."""
 
-    level: float
-    num_observations: int
     rate: Rate
     """Least squares; the interval takes every observation's error for independent, normal and equally spread."""
     by_year: Rate | None
@@ -260,7 +257,7 @@ def measure_growth(observations: pd.DataFrame, level: float) -> Growth:
         sums = np.array([(centred * residuals)[years == year].sum() for year in groups])
         correction = len(groups) / (len(groups) - 1) * (number - 1) / (number - 2)
         by_year = _make_rate(slope, math.sqrt(correction * float(sums @ sums)) / squares, len(groups) - 1, level)
-    return Growth(level, number, rate, by_year)
+    return Growth(rate, by_year)
 
 
 def _make_rate(slope: float, error: float, freedom: int, level: float) -> Rate:
@@ -426,7 +423,7 @@ def describe_forecast(forecast: Forecast) -> list[str]:
         f"observations, {series.first_year} to {series.last_year}:",
         _describe_winner(forecast),
         *(_describe_candidate(row, forecast) for row in asked.itertuples()),
-        *describe_growth(forecast.growth),
+        _describe_growth(forecast),
         *credit,
         *(f"{series.source}: {remark}." for remark in series.remarks),
     ]
@@ -485,18 +482,19 @@ def describe_future(series: Series, year: int) -> str:
     )
 
 
-def describe_growth(growth: Growth) -> list[str]:
-    rate, years = growth.rate, growth.rate.doubling_years[0]
+def _describe_growth(forecast: Forecast) -> str:
+    rate, by_year = forecast.growth
+    years = rate.doubling_years[0]
     doubling = "no doubling" if math.isinf(years) else f"doubling in {years:.2f} years"
     factors, times = _format_bounds(rate)
     together = "The interval takes the years' errors for independent."
-    if growth.by_year is not None:
-        by_year = "{} a year, doubling {}".format(*_format_bounds(growth.by_year))
-        together = f"The interval takes all errors for independent; if those of one year go together, it is {by_year}."
-    return [
-        f"Growth (log-linear, {growth.num_observations:,} observations): a factor of {rate.factors[0]:.2f} a year "
-        f"({100 * growth.level:g} % confidence interval {factors}), {doubling} ({times}). {together}"
-    ]
+    if by_year is not None:
+        bounds = "{} a year, doubling {}".format(*_format_bounds(by_year))
+        together = f"The interval takes all errors for independent; if those of one year go together, it is {bounds}."
+    return (
+        f"Growth (log-linear, {len(forecast.series.observations):,} observations): a factor of {rate.factors[0]:.2f} a "
+        f"year ({100 * forecast.level:g} % confidence interval {factors}), {doubling} ({times}). {together}"
+    )
 
 
 def _format_bounds(rate: Rate) -> tuple[str, str]:

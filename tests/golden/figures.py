@@ -132,7 +132,7 @@ def compute_claims(path: Path) -> dict[str, Rows]:
             {
                 "id": one.claim.id,
                 "verdict": one.verdict,
-                "findings": "; ".join(finding.title for finding in one.findings),
+                "findings": "; ".join(finding.title for finding in one.claim.findings),
                 "measured": _list_numbers(one.measured),
                 "arithmetic": _list_numbers(one.arithmetic),
             }

@@ -144,7 +144,7 @@ def test_growth_of_epochs_series_is_as_epoch_publishes_it() -> None:
     notable: dict[str, Any] = {"where": ("Notability criteria",), "since": 2010}
     compute = load_series(EPOCH_MODELS, request=Request(quantity="training-compute", **notable))
     growth = measure_growth(compute.observations, 0.9)
-    assert growth.num_observations == 428
+    assert len(compute.observations) == 428
     # Epoch publishes 4.25 to 5.16; least squares with errors of equal spread is wider by 0.4 % on the lower side.
     assert growth.rate.factors == pytest.approx((4.68, 4.25, 5.16), rel=0.004)
     parameters = load_series(EPOCH_MODELS, request=Request(quantity="parameters", **notable))

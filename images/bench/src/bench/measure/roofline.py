@@ -47,6 +47,8 @@ class GpuRow:
     cuda_cores: int
     tflops: dict[Precision, float]
     """A precision that the hardware lacks is missing: it falls back to other units, or runs emulated."""
+    int8_tops: float | None
+    """10^12 operations a second, for tables that people state; no cell multiplies int8."""
     gigabytes_per_second: float
     l2_mebibytes: float
     source: str
@@ -65,6 +67,7 @@ def read_gpu_table() -> tuple[GpuRow, ...]:
                 names=tuple(row["names"].split("|")),
                 cuda_cores=int(row["cuda_cores"]),
                 tflops={name: float(row[f"{name}_tflops"]) for name in PRECISIONS if row[f"{name}_tflops"]},
+                int8_tops=float(row["int8_tops"]) if row["int8_tops"] else None,
                 gigabytes_per_second=float(row["gigabytes_per_second"]),
                 l2_mebibytes=float(row["l2_mebibytes"]),
                 source=row["source"],
