@@ -61,10 +61,8 @@ class Series(NamedTuple):
 def estimate_total(numerators: Sequence[Series], denominators: Sequence[Series]) -> Estimate:
     """Return the sum of the quotients, one for each kind of tenant; of one kind it is their quotient.
 
-    The numerators are of the same repeats, place by place, and are added repeat by repeat, so what a repeat does to all
-    of them is in the spread of the sums. The denominators are independent of them and of each other: each adds the
-    square of its log standard error, weighted by the square of its share of the sum (the delta method), with Welch and
-    Satterthwaite's degrees of freedom.
+    The numerators are of the same repeats, place by place; the denominators are independent of them and of each other.
+    docs/statistics.md, "Sharing", says how the uncertainty of each enters (the delta method).
     """
     machines = numerators[0].machines
     if len(set(machines)) > 1 and all(set(one.machines) == set(machines) for one in (*numerators, *denominators)):
@@ -207,9 +205,7 @@ Alone = Mapping[Role, CellGroup | str]
 def find_alone(shared: CellGroup, cells: Mapping[str, Cell], alone: Mapping[tuple[Any, ...], list[CellGroup]]) -> Alone:
     """Return what the tenants of a cell are held against, of the cells `alone` of a run by their MATCH_FIELDS.
 
-    `cells`: those of the run by their ids. Of several candidates one in the same environment is preferred, then one
-    that was measured as long. A slice of a GPU in MIG mode is another device to CUDA than the whole GPU: it is held
-    against the whole one in a host with the same CPU and driver.
+    `cells`: those of the run by their ids. docs/statistics.md, "Sharing", says which one is chosen, and why.
     """
     if not shared.sound:
         why = "no repeat was measured under sound conditions" if shared.ok else f"no ok repeat ({shared.ends})"

@@ -82,15 +82,11 @@ class Node:
 
 def read_yaml(path: Path, file: str, *, expected: str) -> Node:
     """Return the tree of the YAML document in `path`; messages name it `file`, and say what is `expected` in it."""
-    return parse_yaml(read_bytes(path, file, file_format="YAML"), file, expected=expected)
-
-
-def read_bytes(path: Path, file: str, *, file_format: str) -> bytes:
-    """Return what a user's file holds; YamlError, which asks for a file of this format, if it cannot be read."""
     try:
-        return read_input(path)
+        content = read_input(path)
     except OSError as error:
-        raise YamlError(f"{explain_unread(error)}; give the path of a {file_format} file", file=file) from None
+        raise YamlError(f"{explain_unread(error)}; give the path of a YAML file", file=file) from None
+    return parse_yaml(content, file, expected=expected)
 
 
 _SCALARS = {

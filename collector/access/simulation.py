@@ -324,8 +324,7 @@ def simulate_week(choice: Choice, number: int) -> tuple[pd.DataFrame, FloatArray
             if group.spread == "exponential":
                 hours *= lengths.standard_exponential()
             job = Job(number=len(jobs), user=user, submitted_at=env.now, work=hours / choice.speed, ended=env.event())
-            if group.checkpoint_hours is not None:
-                job.checkpoint_work = group.checkpoint_hours / choice.speed
+            job.checkpoint_work = (group.checkpoint_hours or math.inf) / choice.speed
             jobs.append(job)
             pool.submit(job)
             if group.think_hours is not None:

@@ -26,7 +26,6 @@ from collector.results.frames import Row, list_rows, select_alone
 from collector.units import PERCENT, RATIO, format_interval, format_number, format_significant
 
 STUDY_PATH = Path(__file__).parent / "study.yaml"
-FOLDER = Path(__file__).parent / "tables"
 
 Positive = Annotated[float, Field(gt=0)]
 ClaimKind = Literal["speedup", "lightness", "phases", "latency", "fusion", "stated"]
@@ -113,7 +112,7 @@ def load_study() -> Study:
 
 def list_shipped_tables() -> dict[str, Path]:
     """Return the tables' files by their names; `load_study` reads that of the study, which holds claims too."""
-    return {path.stem: path for path in (*sorted(FOLDER.glob("*.yaml")), STUDY_PATH)}
+    return {path.stem: path for path in (*sorted(STUDY_PATH.parent.glob("tables/*.yaml")), STUDY_PATH)}
 
 
 GAIN_TOLERANCE = 0.05

@@ -38,8 +38,7 @@ def introduce_table(table: AuditTable) -> str:
 
 def count_verdicts(thing: str, verdicts: Sequence[str]) -> str:
     """Return how many rows or claims have which verdict: `29 rows: 29 possible`."""
-    counts = count_values(verdicts)
-    return f"{count_things(len(verdicts), thing)}: {counts}"
+    return f"{count_things(len(verdicts), thing)}: {count_values(verdicts)}"
 
 
 def make_audit_table(table: AuditTable, rows: Sequence[AuditedRow]) -> Table:

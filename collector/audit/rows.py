@@ -203,7 +203,7 @@ def _read_rate(row: TableRow, device: StatedDevice, reading: StatedReading) -> R
     return Rate(
         row=row,
         device=device,
-        label=reading.name,
+        label=reading.label or (f"size {reading.input_size}" if reading.input_size else "the stated work"),
         flops=samples * flops,
         most_flops=samples * (reading.most_flops_per_sample or flops),
         winograd_share=share,
@@ -356,11 +356,6 @@ def _describe_cells(cells: pd.DataFrame) -> str:
     return "; ".join(texts)
 
 
-CONTRADICTION = (
-    "measured cells agree with it nevertheless: the stated peak or the counted operations are wrong, or the cells are"
-)
-
-
 @dataclass(frozen=True)
 class AuditedRow:
     """A row with its verdicts."""
@@ -423,7 +418,8 @@ class AuditedRow:
         reasons = [f"{self.arithmetic_in_words}: {by_arithmetic}"] if by_arithmetic else []
         reasons += [f"{self.measured.verdict}: {by_measurement}"] if by_measurement else []
         if self.arithmetic.verdict == "impossible" and self.measured.verdict == "reproduced":
-            reasons.append(CONTRADICTION)
+            wrong = "the stated peak or the counted operations are wrong, or the cells are"
+            reasons.append(f"measured cells agree with it nevertheless: {wrong}")
         return tuple(reasons)
 
     @property

@@ -119,11 +119,6 @@ class StatedReading(Document):
     is_model: bool = True
     """Whether the work is that of the row's model, so that measured cells of it can answer."""
 
-    @property
-    def name(self) -> str:
-        """What tells the reading from others."""
-        return self.label or (f"size {self.input_size}" if self.input_size else "the stated work")
-
     @model_validator(mode="after")
     def _check(self) -> Self:
         for name in ("most_flops_per_sample", "winograd_share"):
@@ -170,10 +165,6 @@ class TableRow(Document):
             raise ValueError("peak_source: peak_tflops and peak_source belong together; give both or neither")
         if self.readings is not None and self.flops_per_sample is not None:
             raise ValueError("flops_per_sample: stands in the readings where there are any; give one of the two")
-        self._check_work()
-        return self
-
-    def _check_work(self) -> None:
         if self.model is None and any(reading.flops_per_sample is None for reading in self.list_readings()):
             raise ValueError("model: is missing; give a model of the registry, or flops_per_sample of every reading")
         if self.model is not None and self.model not in MODELS:
@@ -184,6 +175,7 @@ class TableRow(Document):
                 self.make_cell(reading)
             elif (reading.most_flops_per_sample or reading.flops_per_sample) < reading.flops_per_sample:
                 raise ValueError("readings: most_flops_per_sample is less than flops_per_sample")
+        return self
 
     def list_readings(self) -> list[StatedReading]:
         """Return the readings, one where the row itself says what was computed, sizes filled in."""

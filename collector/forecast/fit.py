@@ -113,11 +113,9 @@ class Calibration(NamedTuple):
     """Root mean square of log2(forecast / truth), bias and all; each origin counts once."""
 
     def find_half_width(self, level: float) -> float:
-        """Return half of the interval's width, in log2.
+        """Return half of the interval's width, in log2: Student's t times the spread.
 
-        Student's t with as many degrees of freedom as there are independent cases, times the spread: a new error over
-        the root mean square of earlier ones has that distribution if all of them are normal around zero. A bias of the
-        candidate is in the spread.
+        A new error over the root mean square of earlier ones has that distribution if all are normal around zero.
         """
         return float(special.stdtrit(self.num_independent, (1 + level) / 2)) * self.spread_log2
 
@@ -383,9 +381,8 @@ class Gap(NamedTuple):
 def measure_gap(supply: Forecast, demand: Forecast, *, factor: float) -> Gap:
     """Divide the demand's forecast of the year, times `factor`, by the supply's.
 
-    The interval is calibrated on the errors of the gap itself: in the backtest both winners forecast the same years as
-    they would have had to, and the error of their ratio is the difference of their errors, whatever these have to do
-    with each other. Raises UserError where `factor` is not a number above zero.
+    The interval is calibrated on the errors of the gap itself: in the backtest, the difference of the winners' errors.
+    Raises UserError where `factor` is not a number above zero.
     """
     if not 0 < factor < math.inf:
         raise UserError(f"--demand-factor {factor:g}: expected a number above 0, as in 2e-9.")

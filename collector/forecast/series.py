@@ -136,11 +136,7 @@ class Series:
 
     @cached_property
     def observations(self) -> pd.DataFrame:
-        """What is forecast, and what a backtest holds forecasts against; the columns of `releases`.
-
-        "frontier": the largest value of each calendar year, dated to the middle of the year; a year without a release
-        has no observation. "median": the median (in the logarithm) of each year, dated likewise. "all": each release.
-        """
+        """What is forecast, and what a backtest holds forecasts against; the columns of `releases`."""
         if self.kind == "all":
             return self.releases[COLUMNS]
         find = find_largest_of_years if self.kind == "frontier" else find_medians_of_years
@@ -179,8 +175,7 @@ def load_series(source: Path | None = None, kind: str | None = None, request: Re
     """Return the series of a CSV file; of the table of GPUs that comes with the tool where `source` is None.
 
     `kind` None: "frontier" of a table of GPUs, "all" of another; "all" of a table of GPUs means those for data centers.
-    A row without a date or without a value is left out and counted. Raises UserError, with file, line and column, where
-    the table cannot be read or a value is not what its column holds.
+    Raises UserError, with file, line and column, where the table cannot be read or a value is not what it holds.
     """
     if kind not in (None, *get_args(SeriesKind)):
         raise UserError(f"--series {kind}: unknown; it takes {', '.join(get_args(SeriesKind))}")

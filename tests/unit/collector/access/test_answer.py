@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from access_scenarios import make_scenario
+from access_scenarios import describe_scenario, make_scenario
 from collector.access.outcomes import answer_question, describe_weeks, tabulate, tabulate_break_even
 from collector.access.scenario import Choice, Scenario
 
@@ -68,12 +68,8 @@ def test_what_costs_more_than_the_budget_is_no_answer() -> None:
 def test_the_break_even_is_where_the_rent_of_the_same_samples_costs_as_much(watts: float, hours: float) -> None:
     # An hour of the bought GPU is ten rented ones: 5.0. At 4 kW and 0.25 a kWh it costs 1.0 itself, so 4.0 are saved;
     # at 40 kW electricity alone costs more than the rent.
-    scenario = make_scenario()
-    buy = {"price": 26_089.29, "lifetime_years": 5.0, "watts": watts, "electricity_per_kwh": 0.25}
-    alternatives = {
-        "buy": {"kind": "H100", "gpus": 1, "buy": buy},
-        "rent": {"kind": "T4", "gpus": 4, "rent": {"price_per_hour": 0.5}},
-    }
+    alternatives = describe_scenario()["alternatives"]
+    alternatives["buy"]["buy"] |= {"watts": watts, "electricity_per_kwh": 0.25}
     scenario = make_scenario(alternatives=alternatives)
     assert tabulate_break_even(scenario).iloc[0].to_list() == [
         "buy",

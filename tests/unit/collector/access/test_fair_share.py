@@ -1,7 +1,7 @@
 """Cycles of fair share, against decisions that follow by hand from Kueue's rules."""
 
-from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count, islice
 
 import pytest
 import simpy
@@ -9,59 +9,49 @@ import simpy
 from collector.access.simulation import Job, Queue, find_target, run_cycle
 
 
-class Counter:
-    """Makes jobs, each submitted after the one before; those that run were admitted in that order."""
-
-    def __init__(self) -> None:
-        self.jobs: list[Job] = []
-
-    def make(self, user: int = 0) -> Job:
-        number = len(self.jobs)
-        job = Job(number=number, user=user, submitted_at=0.0, work=1.0, ended=simpy.Environment().event())
-        job.admission = number
-        self.jobs.append(job)
-        return job
-
-
 @pytest.fixture
-def counter() -> Counter:
-    return Counter()
+def numbers() -> Iterator[int]:
+    return count()
 
 
-def make_queue(counter: Counter, *, nominal: int = 0, weight: float = 1.0, running: int = 0, pending: int = 0) -> Queue:
-    queue = Queue(nominal=nominal, weight=weight, running=[counter.make() for _ in range(running)])
-    for _ in range(pending):
-        insort(queue.pending, counter.make())
-    return queue
+def make_queue(
+    numbers: Iterator[int], *, nominal: int = 0, weight: float = 1.0, running: int = 0, pending: int = 0
+) -> Queue:
+    """Return a queue whose jobs were submitted, and those that run admitted, in the order of their numbers."""
+    jobs = [
+        Job(number=number, user=0, submitted_at=0.0, work=1.0, ended=simpy.Environment().event(), admission=number)
+        for number in islice(numbers, running + pending)
+    ]
+    return Queue(nominal=nominal, weight=weight, running=jobs[:running], pending=jobs[running:])
 
 
 def list_numbers(entries: Sequence[tuple[Queue, Job]]) -> list[int]:
     return [job.number for _, job in entries]
 
 
-def test_one_head_of_each_queue_is_admitted_the_smallest_share_first(counter: Counter) -> None:
-    greedy = make_queue(counter, running=2, pending=2)  # jobs 0, 1 run; 2, 3 wait
-    modest = make_queue(counter, running=1, pending=2)  # job 4 runs; 5, 6 wait
-    late = make_queue(counter, pending=1)  # job 7 waits
+def test_one_head_of_each_queue_is_admitted_the_smallest_share_first(numbers: Iterator[int]) -> None:
+    greedy = make_queue(numbers, running=2, pending=2)  # jobs 0, 1 run; 2, 3 wait
+    modest = make_queue(numbers, running=1, pending=2)  # job 4 runs; 5, 6 wait
+    late = make_queue(numbers, pending=1)  # job 7 waits
     assert list_numbers(run_cycle([greedy, modest, late], 5)[0]) == [7, 5]
     assert list_numbers(run_cycle([greedy, modest, late], 9)[0]) == [7, 5, 2]
 
 
 def test_a_queue_takes_back_what_it_is_guaranteed_from_the_largest_borrower_and_its_newest_job(
-    counter: Counter,
+    numbers: Iterator[int],
 ) -> None:
-    small = make_queue(counter, nominal=1, running=2)  # 0, 1: borrows one
-    large = make_queue(counter, nominal=1, running=3)  # 2, 3, 4: borrows two
-    owner = make_queue(counter, nominal=3, pending=1)  # 5
+    small = make_queue(numbers, nominal=1, running=2)  # 0, 1: borrows one
+    large = make_queue(numbers, nominal=1, running=3)  # 2, 3, 4: borrows two
+    owner = make_queue(numbers, nominal=3, pending=1)  # 5
     admitted, preempted = run_cycle([small, large, owner], 5)
     assert list_numbers(preempted) == [4]
     assert admitted == []  # once the job is gone, in a later cycle
 
 
-def test_two_queues_that_borrow_share_alike_and_no_further(counter: Counter) -> None:
+def test_two_queues_that_borrow_share_alike_and_no_further(numbers: Iterator[int]) -> None:
     # Nobody is guaranteed anything. With 4 GPUs, 4 to 0 becomes 2 to 2, and a job more would only swap places.
-    greedy = make_queue(counter, running=4)
-    other = make_queue(counter, pending=4)
+    greedy = make_queue(numbers, running=4)
+    other = make_queue(numbers, pending=4)
     preempted = []
     for _ in range(10):
         admitted, taken = run_cycle([greedy, other], 4)
@@ -83,10 +73,10 @@ def test_two_queues_that_borrow_share_alike_and_no_further(counter: Counter) -> 
     ],
 )
 def test_a_job_is_preempted_by_the_first_strategy_or_else_the_second(
-    counter: Counter, weight: float, is_preempted: bool
+    numbers: Iterator[int], weight: float, is_preempted: bool
 ) -> None:
-    queue = make_queue(counter, weight=weight, running=3)
-    other = make_queue(counter, pending=1)
+    queue = make_queue(numbers, weight=weight, running=3)
+    other = make_queue(numbers, pending=1)
     found = find_target(other, [queue, other], 3)
     assert (found is not None) == is_preempted
     assert found is None or found[1] is queue.running[-1]

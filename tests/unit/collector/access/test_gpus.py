@@ -43,9 +43,8 @@ def make_pool(
 def make_job(
     env: simpy.Environment, number: int = 0, *, work: float = 1.0, user: int = 0, checkpoint: float = inf
 ) -> Job:
-    job = Job(number=number, user=user, submitted_at=env.now, work=work, ended=env.event())
-    job.checkpoint_work = checkpoint
-    return job
+    ended = env.event()
+    return Job(number=number, user=user, submitted_at=env.now, work=work, checkpoint_work=checkpoint, ended=ended)
 
 
 def test_tenants_slow_each_other_and_speed_up_when_one_ends() -> None:

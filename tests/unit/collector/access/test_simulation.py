@@ -1,19 +1,12 @@
 """Weeks of a laboratory: what is counted of them, and what policies, budgets and speeds change."""
 
-import pandas as pd
-
 from access_scenarios import make_choice, make_group
-from collector.access.scenario import Choice, Rent
+from collector.access.scenario import Rent
 from collector.access.simulation import simulate_week
 
 
-def list_jobs(choice: Choice) -> pd.DataFrame:
-    return simulate_week(choice, 0)[0]
-
-
 def test_where_more_is_asked_than_can_be_done_jobs_are_followed_for_a_while_and_counted_as_open() -> None:
-    choice = make_choice(make_group(job_hours=(30.0,), spread="none", jobs_per_day=8.0))
-    jobs = list_jobs(choice)
+    jobs, _ = simulate_week(make_choice(make_group(job_hours=(30.0,), spread="none", jobs_per_day=8.0)), 0)
     # 56 jobs a week, of which a GPU ends 5.6: those of the first week are not even done when the measured one ends.
     assert not jobs["has_ended"].any()
     assert jobs["wait"].max() <= 3 * 168

@@ -1,7 +1,5 @@
 """Finding the device that a row names."""
 
-import re
-
 import pytest
 
 from audit_tables import make_row, make_table
@@ -28,14 +26,13 @@ def test_a_gpu_is_known_by_the_names_that_people_give_it(name: str, known: str) 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("V100", "'V100' can be Tesla V100-SXM2-16GB"),
-        ("V100", "; write which"),
-        ("Tesla T5", "did you mean 'Tesla T4'?"),
+        ("V100", "'V100' can be Tesla V100-SXM2-16GB or .*; write which"),
+        ("Tesla T5", r"did you mean 'Tesla T4'\?"),
         ("abacus", "known are Round, "),
     ],
 )
 def test_a_device_that_is_not_known_or_several_is_an_error(name: str, words: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(words)):
+    with pytest.raises(ValueError, match=words):
         make_table(make_row(device=name))
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from audit_tables import audit_row, make_row
-from bench.schema import Result
+from bench.schema import Environment, Verdict
 from collector.audit.table import StatedDevice, StatedReading
 from collector.results.summary import summarize_cells
 from factories import make_cell, make_environment, make_gpu, make_validity
@@ -32,12 +32,12 @@ ROW: dict[str, Any] = {
 }
 
 
-def summarize(tmp_path: Path, *seconds: float, **overrides: Any) -> pd.DataFrame:
+def summarize(
+    tmp_path: Path, *seconds: float, environment: Environment = T4, verdicts: tuple[Verdict, ...] = (), **overrides: Any
+) -> pd.DataFrame:
     """Return the summary of one cell on a T4 with these medians of its repeats."""
-    environment = overrides.pop("environment", T4)
-    results: list[Result] = make_repeats(
-        make_cell(**(CELL | overrides)), *(seconds or (0.149, 0.150, 0.151)), environment=environment
-    )
+    conditions = {"environment": environment, "validity": make_validity(*verdicts)}
+    results = make_repeats(make_cell(**(CELL | overrides)), *(seconds or (0.149, 0.150, 0.151)), **conditions)
     return summarize_cells(collect_results(tmp_path, *results))
 
 
@@ -61,6 +61,7 @@ def test_a_figure_inside_the_widened_interval_is_reproduced(tmp_path: Path, mill
         {"framework": "tensorflow", "mode": "graph"},
         {"data_dir": "/data"},
         {"environment": make_environment(gpus=(make_gpu(name="NVIDIA L4"),))},
+        {"verdicts": ("throttled",)},
     ],
     ids=lambda overrides: next(iter(overrides)),
 )
@@ -96,12 +97,6 @@ def test_without_an_interval_or_with_a_wide_one_nothing_is_tested(tmp_path: Path
     measured = audit_row(make_row(**ROW), summary=summarize(tmp_path, *seconds)).measured
     assert measured.verdict == "not tested"
     assert measured.reason.startswith("no interval, or one too wide to tell: ")
-
-
-def test_invalid_cells_do_not_count(tmp_path: Path) -> None:
-    results = make_repeats(make_cell(**CELL), 0.149, 0.150, 0.151, environment=T4, validity=make_validity("throttled"))
-    summary = summarize_cells(collect_results(tmp_path, *results))
-    assert audit_row(make_row(**ROW), summary=summary).verdict == "possible"
 
 
 def test_impossible_stands_whatever_was_measured_and_the_contradiction_is_said(tmp_path: Path) -> None:

@@ -4,17 +4,12 @@ Multiply-adds of a forward pass per image: ResNet-50 4.089 thousand million, VGG
 0.7205, VGG-19 19.632; of CycleGAN's ResNet-9 49.55. Twice as many FLOPs, and three times the forward pass in training.
 """
 
-from collector.audit.rows import AuditedRow, audit_table
+from collector.audit.rows import audit_table
 from runner.analysis_inputs import load_table
 
 
-def audit(name: str) -> tuple[AuditedRow, ...]:
-    """Return the rows of a shipped table with their verdicts, held against no run."""
-    return audit_table(load_table(name))
-
-
 def test_of_cnn_benchmarks_three_rows_need_winograd_and_nothing_is_impossible() -> None:
-    rows = audit("jcjohnson-cnn-benchmarks")
+    rows = audit_table(load_table("jcjohnson-cnn-benchmarks"))
     found = {(row.row.label, row.row.device): row.verdict_in_words for row in rows if row.verdict != "possible"}
     assert found == dict.fromkeys(
         [

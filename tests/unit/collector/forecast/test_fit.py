@@ -55,11 +55,6 @@ def ask(series: Series, year: int, **options: Any) -> dict[str, Any]:
     return {row["candidate"]: row for row in fit_forecast(series, year=year, **options).asked.to_dict("records")}
 
 
-def find_rows(spec: dict[str, Any], layer: int) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = spec["datasets"][spec["layer"][layer]["data"]["name"]]
-    return rows
-
-
 def test_backtest_of_exact_doubling_has_no_error_and_never_sees_what_came_later() -> None:
     backtest = replay_origins(DOUBLING, 3)
     log_linear = backtest[backtest["candidate"] == "log-linear"]
@@ -229,7 +224,9 @@ def test_the_shipped_table_in_words_and_drawn() -> None:
     assert "a factor of 1.30 a year (95 % confidence interval 1.27 to 1.34), doubling in 2.62 years" in lines[-1]
     chart = plot_forecast(forecast).properties(width=300)
     assert vl_convert.vegalite_to_png(chart.to_json()).startswith(b"\x89PNG")
-    assert {row["candidate"] for row in find_rows(chart.to_dict(), 0)} == {"log-linear"}
+    spec = chart.to_dict()
+    drawn = spec["datasets"][spec["layer"][0]["data"]["name"]]
+    assert {row["candidate"] for row in drawn} == {"log-linear"}
 
 
 def test_amounts_have_three_significant_digits_and_rows_of_the_future_are_counted() -> None:
