@@ -50,10 +50,7 @@ KINDS: dict[str, Callable[[np.random.Generator], FloatArray]] = {
 
 
 def measure_by_rule(values: list[float], first: int) -> Estimate:
-    start = estimate_center(values[:first])
-    assert start.interval is not None
-    number = min(MOST, max(first, count_for(start.interval, first, TARGET)))
-    return estimate_center(values[:number], first)
+    return estimate_center(values[: count_repeats(values, first)], first)
 
 
 def measure_by_looks(values: list[float], first: int) -> Estimate:
@@ -96,9 +93,9 @@ def list_coverage() -> Iterator[str]:
 
 
 def count_repeats(values: list[float], first: int) -> int:
-    start = estimate_center(values[:first])
-    assert start.interval is not None
-    return min(MOST, max(first, count_for(start.interval, first, TARGET)))
+    error = estimate_center(values[:first]).log_standard_error
+    assert error is not None
+    return min(MOST, max(first, count_for(error, first, first, TARGET)))
 
 
 def list_savings() -> Iterator[str]:

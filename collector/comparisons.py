@@ -36,7 +36,7 @@ SIDE_COLUMNS: Columns = {
 }
 READ_COLUMNS = (
     *("hardware_id", "num_planned", "num_ok", "note", "hostnames"),
-    *("log_standard_error", "degrees_of_freedom", "machine_step_seconds", "machine_deviations"),
+    *("log_standard_error", "degrees_of_freedom", "is_staged", "machine_step_seconds", "machine_deviations"),
 )
 """What is read of both sides beside SIDE_COLUMNS: a run of 20,000 cells has columns enough to fill the memory."""
 MAX_GPUS = 64

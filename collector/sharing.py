@@ -49,10 +49,11 @@ class Series(NamedTuple):
 
     values: tuple[float, ...]
     machines: tuple[str, ...]
+    is_first: tuple[bool, ...] = ()
 
     @property
     def measured(self) -> Measured:
-        return measure(self.values, self.machines)
+        return measure(self.values, self.machines, self.is_first)
 
     def over(self, divisors: Sequence[float]) -> "Series":
         return self._replace(values=tuple(value / by for value, by in zip(self.values, divisors, strict=True)))
@@ -75,9 +76,8 @@ def estimate_total(numerators: Sequence[Series], denominators: Sequence[Series])
         sum(numerator.over(totals).values) / estimate.center / len(totals)
         for numerator, estimate in zip(numerators, known, strict=True)
     ]
-    return estimate_ratio(
-        measure(totals, machines).estimate, combine_estimates(1.0, list(zip(known, weights, strict=True)))
-    )
+    total = measure(totals, machines, numerators[0].is_first).estimate
+    return estimate_ratio(total, combine_estimates(1.0, list(zip(known, weights, strict=True))))
 
 
 def compute_jain_index(shares: Sequence[float]) -> float:
@@ -113,7 +113,8 @@ MEMORY_COLUMN = {"gpu": "peak_memory_allocated_bytes", "cpu": "peak_rss_bytes"}
 MATCH_FIELDS = tuple(name for name in CELL_COLUMNS if name not in (*SHARING_FIELDS, *PROTOCOL_FIELDS))
 """What is equal in a tenant's cell and in the cell alone: all but with whom it ran, and how long was measured."""
 READ_COLUMNS = (
-    *("run_id", "cell_id", "repeat", "status", "verdict", "machine", "gpu_memory_peak_bytes", "window_samples_per_s"),
+    *("run_id", "cell_id", "repeat", "is_first_stage", "status", "verdict", "machine"),
+    *("gpu_memory_peak_bytes", "window_samples_per_s"),
     *(*CELL_COLUMNS, *ENVIRONMENT_COLUMNS, *ENERGY_COLUMNS.values(), *MEMORY_COLUMN.values()),
 )
 COUNTS = ("num_environments", "num_planned", "num_ok", "num_sound", "num_counted")
@@ -141,7 +142,8 @@ class CellGroup:
         return self.make_series(values) if values and all(values) else None
 
     def make_series(self, values: tuple[float, ...]) -> Series:
-        return Series(values, tuple(row["machine"] for row in self.counted))
+        machines, is_first = (tuple(row[name] for row in self.counted) for name in ("machine", "is_first_stage"))
+        return Series(values, machines, is_first)
 
 
 def list_groups(collection: Collection) -> list[CellGroup]:

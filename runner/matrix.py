@@ -1,6 +1,5 @@
 """Matrix files: read, checked, expanded into planned cells, and a run of them planned."""
 
-import getpass
 import hashlib
 import itertools
 import math
@@ -41,7 +40,7 @@ from bench.schema import (
 )
 from runner import __version__
 from runner.kubernetes.names import VariableName, VariableValue
-from runner.sources import BUILTIN_FOLDER, list_builtin_matrices, read_git_revision
+from runner.sources import BUILTIN_FOLDER, list_builtin_matrices, read_git_revision, read_user_name
 from runner.yaml_input import (
     PERCENT_PATTERN,
     Node,
@@ -58,6 +57,7 @@ from runner.yaml_input import (
 
 DEFAULT_REPEATS = 3
 DEFAULT_MAX_REPEATS = 20
+MIN_HALF_WIDTH = 1e-4
 DEFAULT_TIMEOUT_SECONDS = 600.0
 DEFAULT_MODES: dict[str, str] = {name: framework.modes[0] for name, framework in FRAMEWORKS.items()}
 MAX_COMBINATIONS = 100_000
@@ -94,9 +94,9 @@ class Repeats(BaseModel):
         if len(targets) > 1 or ("max" in self.model_fields_set and not targets):
             raise ValueError("until: expected how wide the interval may be, such as 2%, or else 'until_ratio'")
         if targets and not 2 <= self.min <= self.max:
-            raise ValueError("min: expected at least 2, which have a spread, and at most 'max'")
-        if targets and not 0 < self.half_width < 1:
-            raise ValueError(f"{targets[0]}: expected more than 0% and less than 100%")
+            raise ValueError(f"min: expected at least 2, which have a spread, and at most 'max' ({self.max})")
+        if targets and not MIN_HALF_WIDTH <= self.half_width < 1:
+            raise ValueError(f"{targets[0]}: expected more than 0.01% and less than 100%")
         return self
 
     @property
@@ -528,14 +528,6 @@ def _draw_place(repeat: Repeat, seed: int) -> bytes:
 def shorten_name(matrix_name: str) -> str:
     """Return the part of a run's id that comes from the matrix: with time and number behind it, it fits into a Name."""
     return matrix_name[:40].rstrip("-")
-
-
-def read_user_name() -> str:
-    """Return the name of who runs this process, or the number of one without a name."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user without a name, as in many containers
-        return str(os.getuid())
 
 
 ComputeCapability = tuple[int, int]

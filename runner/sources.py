@@ -3,6 +3,7 @@
 The wheel has a copy of the repository in `benchmatrix/repository` (hatch_build.py, pyproject.toml).
 """
 
+import getpass
 import os
 import subprocess
 from functools import cache
@@ -84,3 +85,11 @@ BUILTIN_FOLDER = Path(__file__).with_name("matrices")
 
 def list_builtin_matrices() -> list[str]:
     return sorted(path.stem for path in BUILTIN_FOLDER.glob("*.yaml"))
+
+
+def read_user_name() -> str:
+    """Return the name of who runs this process, or the number of one without a name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as in many containers
+        return str(os.getuid())

@@ -10,12 +10,14 @@ killed is decided alike when it is resumed.
 import math
 from collections.abc import Callable, Mapping
 
+from scipy import special
+
 from bench.schema import Run
 from bench.store import Store, run_key
-from collector.results.cell_repeats import read_estimate
 from collector.results.frames import list_rows
 from collector.results.load import load_run
 from collector.results.summary import summarize_cells
+from collector.statistics import CONFIDENCE
 from collector.units import count_things
 from runner.runs import Records, list_alike_runs, select_missing
 
@@ -29,8 +31,11 @@ def lengthen(store: Store, run: Run, say: Say) -> Run | None:
     """
     if select_missing(run, Records(store, run.run_id).read_snapshot()):
         return None
-    longer = _extend(run, count_wanted(store, run.run_id, run))
+    wanted = count_wanted(store, run.run_id, run)
+    longer = _extend(run, wanted)
     store.put(run_key(run.run_id), longer.to_json())
+    if num_open := sum(one.may_grow and one.cell.cell_id not in wanted for one in run.cells):
+        say(f"{count_things(num_open, 'cell')} without a decision: not all of its first repeats count")
     if longer.num_repeats == run.num_repeats:
         return None
     say(f"by the spread of the first repeats: {count_things(longer.num_repeats - run.num_repeats, 'repeat')} more")
@@ -55,22 +60,23 @@ def expect(store: Store, plan: Run, is_alike: Callable[[Run], bool], say: Say) -
 def count_wanted(store: Store, run_id: str, plan: Run) -> dict[str, int]:
     """Return how many repeats the spread in a run asks for, by the cells of `plan` that may grow.
 
-    Without a cell of which others disturbed one of the first repeats: it gets no more until that was measured again.
+    Without a cell of whose first repeats one does not count: it gets no more until that was measured again.
     Where a cell ran on several machines, its interval rests on them: that more repeats make it narrower is then taken
     as if each had a machine of its own.
     """
     rules = {planned.cell.cell_id: planned.stopping for planned in plan.cells if planned.may_grow}
     wanted = {}
     for row in list_rows(summarize_cells(load_run(store, run_id))):
-        rule = rules.get(row["cell_id"])
-        if rule is not None and row["num_sound"] >= rule.first and (interval := read_estimate(row).interval):
-            wanted[row["cell_id"]] = count_for(interval, row["num_sound"], rule.half_width)
+        rule, error = rules.get(row["cell_id"]), row["log_standard_error"]
+        if rule is not None and row["num_sound"] >= rule.first and error is not None:
+            wanted[row["cell_id"]] = count_for(error, row["num_sound"], rule.first, rule.half_width)
     return wanted
 
 
-def count_for(interval: tuple[float, float], number: int, half_width: float) -> int:
-    """Return how many repeats make the interval of so many as narrow as `half_width`, their spread being known."""
-    return math.ceil(number * (math.log(interval[1] / interval[0]) / 2 / math.log1p(half_width)) ** 2)
+def count_for(log_standard_error: float, number: int, first: int, half_width: float) -> int:
+    """Return how many repeats make an interval so narrow; `log_standard_error`: of the mean of a `number` of them."""
+    quantile = float(special.stdtrit(first - 1, (1 + CONFIDENCE) / 2))
+    return math.ceil(number * (quantile * log_standard_error / math.log1p(half_width)) ** 2 - 1e-9)
 
 
 def _extend(run: Run, wanted: Mapping[str, int]) -> Run:

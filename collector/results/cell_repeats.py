@@ -145,6 +145,7 @@ def read_estimate(row: Row, suffix: str = "", *, center: str = "center_step_seco
         center=float(row[f"{center}{suffix}"]),
         log_standard_error=None if pd.isna(error) else float(error),
         degrees_of_freedom=None if pd.isna(freedom) else float(freedom),
+        is_staged=bool(row.get(f"is_staged{suffix}")),
     )
 
 

@@ -51,7 +51,12 @@ MEDIANS = (
 )
 INTERVAL_COLUMNS = {
     **dict.fromkeys(("center_step_seconds", "interval_low_seconds", "interval_high_seconds"), "float64"),
-    **{"log_standard_error": "float64", "degrees_of_freedom": "float64", "num_machines": "int64"},
+    **{
+        "log_standard_error": "float64",
+        "degrees_of_freedom": "float64",
+        "is_staged": "boolean",
+        "num_machines": "int64",
+    },
     **dict.fromkeys(("machines", "hostnames", "instance_types", "machine_step_seconds"), "str"),
 }
 """`center_step_seconds`: the geometric mean of the repeats' `center_step_seconds`, or of the machines' where
@@ -238,6 +243,7 @@ def describe_center(
         "interval_high_seconds": high,
         "log_standard_error": estimate.log_standard_error,
         "degrees_of_freedom": estimate.degrees_of_freedom,
+        "is_staged": estimate.is_staged or None,
         "machine_step_seconds": json.dumps(means),
     } | describe_places(machines, hosts, instance_types)
 

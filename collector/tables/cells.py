@@ -175,11 +175,12 @@ def make_durations_table(analysis: Analysis) -> Table:
         "first_step": "first step",
         "warmup": "warm-up",
         "steady": "timed window",
+        "cold_start": "cold start",
+        "warm_start": "warm start",
     }
-    columns = [number_column(title, f"{name}_seconds", SECOND) for name, title in titles.items()]
-    columns += [
-        number_column(f"{start} start", f"{start}_start_seconds", SECOND, is_optional=True)
-        for start in ("cold", "warm")
+    columns = [
+        number_column(title, f"{name}_seconds", SECOND, is_optional=name.endswith("_start"))
+        for name, title in titles.items()
     ]
     caption = "Durations within a repeat, medians of the repeats that count"
     remark = "A start is import, build and first step: cold where no compiled program was loaded, warm where all were."

@@ -104,7 +104,8 @@ class RatioTest:
         error, freedom = self.ratio.log_standard_error, self.ratio.degrees_of_freedom
         if error is None or freedom is None or not (self.excess or self.excess_error):
             return self.ratio
-        total, freedom = self.add_noise(error**2, freedom)
+        total, with_runs = self.add_noise(error**2, freedom)
+        freedom = min(freedom, with_runs) if self.ratio.is_staged else with_runs
         return replace(self.ratio, log_standard_error=math.sqrt(total), degrees_of_freedom=freedom)
 
     def add_noise(self, variance: float, freedom: float) -> Variance:

@@ -17,8 +17,8 @@ from runner.kubernetes.names import POOL_LABEL, make_path, select_run
 from runner.kubernetes.objects import END_PHASES, JobStatus, PodStatus, read_pod_status, read_remaining_job
 from runner.kubernetes.setup import CANCEL_PERMISSIONS, check_permissions
 from runner.kubernetes.tracked_jobs import Dispatcher
-from runner.matrix import read_user_name
 from runner.runs import is_stored, read_run
+from runner.sources import read_user_name
 
 # Leaves marks of a run's cancellation in the store, and watches for them.
 #

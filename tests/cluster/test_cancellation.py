@@ -14,9 +14,9 @@ from faulty_server import Fault, FaultyServer
 from runner.commands.run_execution import confirm_there
 from runner.kubernetes.cleanup import RunCancelled, leave_mark
 from runner.kubernetes.connection import Connection
-from runner.matrix import read_user_name
 from runner.nights import describe_matrix
 from runner.runs import read_run
+from runner.sources import read_user_name
 from s3_server import S3Server
 from workspace import CallMain
 

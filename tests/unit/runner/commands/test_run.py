@@ -216,8 +216,11 @@ def test_a_cell_gets_the_repeats_that_the_spread_of_its_first_ones_asks_for(
             "{max: 9}",
             "defaults.repeats.until: expected how wide the interval may be, such as 2%, or else 'until_ratio'",
         ),
-        ("{min: 1, until: 2%}", "defaults.repeats.min: expected at least 2, which have a spread, and at most 'max'"),
-        ("{until: 0%}", "defaults.repeats.until: expected more than 0% and less than 100%"),
+        (
+            "{min: 1, until: 2%}",
+            "defaults.repeats.min: expected at least 2, which have a spread, and at most 'max' (20)",
+        ),
+        ("{until: 0%}", "defaults.repeats.until: expected more than 0.01% and less than 100%"),
         ("{until: 2}", "defaults.repeats.until: found the number 2, expected a share in percent, such as 2%"),
         ("few", "defaults.repeats: found the text 'few', expected a valid integer"),
     ],
