@@ -11,16 +11,6 @@ begins with an underscore, and the packages `runner`, `collector` and `bench`, m
 
 from bench import __version__
 from bench.errors import UserError
-from benchmatrix.judging import audit, compare
-from benchmatrix.reading import list_runs, load_cells, load_repeats, load_steps
+from benchmatrix.measurements import audit, compare, list_runs, load_cells, load_repeats, load_steps
 
-__all__ = [
-    "UserError",
-    "__version__",
-    "audit",
-    "compare",
-    "list_runs",
-    "load_cells",
-    "load_repeats",
-    "load_steps",
-]
+__all__ = ["UserError", "__version__", "audit", "compare", "list_runs", "load_cells", "load_repeats", "load_steps"]

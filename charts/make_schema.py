@@ -148,21 +148,9 @@ def make_files() -> dict[Path, str]:
     readme = README.read_text(encoding="utf-8")
     table = f"{BEGIN}\n{make_table()}\n{END}"
     return {
-        SCHEMA: dump_compactly(make_schema()),
+        SCHEMA: json.dumps(make_schema(), ensure_ascii=False, indent=1) + "\n",
         README: re.sub(f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda match: table, readme, flags=re.DOTALL),
     }
-
-
-def dump_compactly(schema: Schema) -> str:
-    """Return JSON with a line for each value and each definition, so that a change of one is a change of one line."""
-    parts = []
-    for key, part in schema.items():
-        if key in ("properties", "$defs"):
-            lines = [f"{json.dumps(name)}:{json.dumps(value, ensure_ascii=False)}" for name, value in part.items()]
-            parts.append(f"{json.dumps(key)}:{{\n" + ",\n".join(lines) + "\n}")
-        else:
-            parts.append(f"{json.dumps(key)}:{json.dumps(part, ensure_ascii=False)}")
-    return "{" + ",\n".join(parts) + "}\n"
 
 
 if __name__ == "__main__":

@@ -56,8 +56,6 @@ from runner.yaml_input import (
 )
 
 DEFAULT_REPEATS = 3
-DEFAULT_MAX_REPEATS = 20
-MIN_HALF_WIDTH = 1e-4
 DEFAULT_TIMEOUT_SECONDS = 600.0
 DEFAULT_MODES: dict[str, str] = {name: framework.modes[0] for name, framework in FRAMEWORKS.items()}
 MAX_COMBINATIONS = 100_000
@@ -77,16 +75,17 @@ Percent = Annotated[str, BeforeValidator(str), Field(pattern=PERCENT_PATTERN)]
 
 
 class Repeats(BaseModel):
-    """How many repeats a cell gets: `min`, or with a target as many up to `max` as its interval needs."""
+    """How many repeats a cell gets: `min`, or with a target as many up to `max` as its interval needs.
+
+    `until`: of its step time; `until_ratio`: of its ratio to another cell that is measured until the same.
+    """
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
     min: Annotated[int, Field(ge=1, le=MAX_REPEATS)] = DEFAULT_REPEATS
-    max: Annotated[int, Field(ge=1, le=MAX_REPEATS)] = DEFAULT_MAX_REPEATS
+    max: Annotated[int, Field(ge=1, le=MAX_REPEATS)] = 20
     until: Percent | None = None
-    """Of the cell's step time."""
     until_ratio: Percent | None = None
-    """Of its ratio to another cell that is measured until the same."""
 
     @model_validator(mode="after")
     def check(self) -> Self:
@@ -95,7 +94,7 @@ class Repeats(BaseModel):
             raise ValueError("until: expected how wide the interval may be, such as 2%, or else 'until_ratio'")
         if targets and not 2 <= self.min <= self.max:
             raise ValueError(f"min: expected at least 2, which have a spread, and at most 'max' ({self.max})")
-        if targets and not MIN_HALF_WIDTH <= self.half_width < 1:
+        if targets and not 1e-4 <= self.half_width < 1:
             raise ValueError(f"{targets[0]}: expected more than 0.01% and less than 100%")
         return self
 
@@ -107,9 +106,9 @@ class Repeats(BaseModel):
 
     def describe(self) -> dict[str, Any]:
         """Return the fields of a PlannedCell."""
-        if self.until is None and self.until_ratio is None:
-            return {"repeats": self.min}
-        return {"repeats": self.min, "stopping": Stopping(first=self.min, most=self.max, half_width=self.half_width)}
+        is_open = self.until or self.until_ratio
+        rule = Stopping(first=self.min, most=self.max, half_width=self.half_width) if is_open else None
+        return {"repeats": self.min, "stopping": rule}
 
 
 _FIELDS = {**Cell.model_fields, **PlannedCell.model_fields}

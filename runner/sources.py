@@ -88,7 +88,6 @@ def list_builtin_matrices() -> list[str]:
 
 
 def read_user_name() -> str:
-    """Return the name of who runs this process, or the number of one without a name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a user without a name, as in many containers

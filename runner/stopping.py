@@ -21,10 +21,8 @@ from collector.statistics import CONFIDENCE
 from collector.units import count_things
 from runner.runs import Records, list_alike_runs, select_missing
 
-Say = Callable[[str], None]
 
-
-def lengthen(store: Store, run: Run, say: Say) -> Run | None:
+def lengthen(store: Store, run: Run, say: Callable[[str], None]) -> Run | None:
     """Store the run with the repeats that each cell's first ones ask for, and return it; None where they are enough.
 
     Nothing is decided while first repeats lack a record.
@@ -44,7 +42,7 @@ def lengthen(store: Store, run: Run, say: Say) -> Run | None:
     return longer
 
 
-def expect(store: Store, plan: Run, is_alike: Callable[[Run], bool], say: Say) -> Run:
+def expect(store: Store, plan: Run, is_alike: Callable[[Run], bool], say: Callable[[str], None]) -> Run:
     """Return the plan with the repeats that are likely, by the run that is most alike."""
     wanted, source = {}, "how many are likely is not known yet"
     for run in list_alike_runs(store, plan, is_alike)[-1:]:

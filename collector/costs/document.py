@@ -71,10 +71,6 @@ class OfferCost(Document):
     co2_grams_per_million_tokens: Figure | None = None
 
     @property
-    def place(self) -> str:
-        return self.row.place
-
-    @property
     def amount_cost(self) -> Figure:
         """What a million tokens cost, or 1,000 samples of a cell that has no tokens."""
         return self.cost_per_million_tokens or self.cost_per_1000_samples
@@ -175,7 +171,7 @@ class CostDocument(Document):
 def describe_place(cell: CellCost, offer: OfferCost) -> str:
     """Return the machine, and before it the part that the price is of, if it is a part (`1/8 of`)."""
     is_whole = offer.price_per_hour == offer.row.price_per_hour
-    return offer.place if is_whole else f"{cell.num_gpus}/{offer.row.gpus_per_machine} of {offer.place}"
+    return offer.row.place if is_whole else f"{cell.num_gpus}/{offer.row.gpus_per_machine} of {offer.row.place}"
 
 
 class Option(NamedTuple):
@@ -233,7 +229,7 @@ def choose(work: str, cells: Sequence[CellCost], rule: Rule, bound: float, curre
         sentence=sentence,
         cell_id=chosen and chosen.cell.cell_id,
         not_known=tuple(dict.fromkeys(option.cell.cell_id for option in unknown)),
-        place=chosen and chosen.offer.place,
+        place=chosen and chosen.offer.row.place,
         seconds_of_job=chosen and chosen.cell.seconds_of_job,
         cost_of_job=chosen and chosen.offer.cost_of_job,
         cost_per_1000_samples=chosen and chosen.offer.cost_per_1000_samples,
@@ -274,8 +270,8 @@ def answer_cpu_or_gpu(work: str, cells: Sequence[CellCost], currency: str) -> Cp
             answer = {"cpu": "a CPU node is cheaper", "gpu": "a GPU is cheaper"}.get(verdict, verdict)
             place = describe_place(gpu.cell, gpu.offer)
             words = (
-                f"{answer}: {cpu.offer.place} costs {format_figure(ratio)} times as much as {place}; the CPU node is "
-                f"cheaper {bound}"
+                f"{answer}: {cpu.offer.row.place} costs {format_figure(ratio)} times as much as {place}; the CPU node "
+                f"is cheaper {bound}"
             )
         words += _name_difference(work, cell, gpu.cell)
     return CpuAnswer(
@@ -428,7 +424,7 @@ def list_texts(document: CostDocument) -> dict[str, list[str]]:
     """Return what stands below the tables by its title: answers, cells without a price, what the costs rest on."""
     reasons = Counter(cell.reason for cell in document.cells if cell.reason)
     used = {
-        (offer.place, f"{offer.row.price_per_hour:g}", str(offer.row.date), offer.row.source)
+        (offer.row.place, f"{offer.row.price_per_hour:g}", str(offer.row.date), offer.row.source)
         for cell in document.cells
         for offer in cell.offers[:1]
     }

@@ -245,10 +245,8 @@ ROOFLINE_PIXELS = 300
 SPANS = (4.0, 25.0)
 """How far the roofs go beyond the cells and the ridges to the left and to the right, as factors: the names of the works
 at the ends have room there, also in one column of a paper."""
-SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
-PRECISION_SHAPES = dict(zip(get_args(Precision), SHAPES, strict=True))
-DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [1, 3])
-PRECISION_DASHES = dict(zip(get_args(Precision), DASHES, strict=True))
+PRECISION_SHAPES = dict(zip(get_args(Precision), SERIES_SHAPES, strict=False))
+PRECISION_DASHES = dict(zip(get_args(Precision), SERIES_DASHES, strict=False))
 MAX_NAMED_WORKS = 12
 LINE_BREAK = "\n"
 NAME_HEIGHT, Y_PADDING = 22, 12

@@ -4,13 +4,12 @@ import doctest
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 import benchmatrix
-from benchmatrix import judging, reading
+from benchmatrix import measurements
 
 ROOT = Path(__file__).parents[3]
 STORE = "file://docs/results/2026-11-21-h200"
@@ -22,9 +21,8 @@ def in_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-@pytest.mark.parametrize("module", [reading, judging], ids=lambda module: module.__name__)
-def test_every_example_prints_what_it_says(module: ModuleType) -> None:
-    results = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+def test_every_example_prints_what_it_says() -> None:
+    results = doctest.testmod(measurements, optionflags=doctest.ELLIPSIS)
 
     assert results.failed == 0
     assert results.attempted > 0

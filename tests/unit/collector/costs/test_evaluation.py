@@ -46,7 +46,7 @@ def test_a_sample_costs_the_time_of_its_step(on_gpu: Collection) -> None:
     cell = ask_one(on_gpu)
     row = summarize_cells(on_gpu).iloc[0]
     cheapest, dearer = cell.offers
-    assert (cheapest.place, dearer.place) == ("X north four (4 x T4)", "X north box (T4)")
+    assert (cheapest.row.place, dearer.row.place) == ("X north four (4 x T4)", "X north box (T4)")
     # A quarter of 0.004 per second for one of four GPUs.
     assert cheapest.price_per_hour == pytest.approx(3.6)
     assert dearer.cost_per_1000_samples.value == pytest.approx(15.625 * row["center_step_seconds"] * 0.002)

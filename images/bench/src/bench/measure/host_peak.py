@@ -29,9 +29,9 @@ from bench.verdicts.checks import is_short_of_cores
 
 # From a size at which any CPU is done in an instant to one that fills many cores; more than that is no faster.
 SIZES = (512, 1024, 2048, 4096)
-# Products of each size: the fastest counts, and a busy machine leaves room for one now and then.
-SECONDS_PER_SIZE = 0.25
-MIN_PRODUCTS = 3
+# Products of each size: the fastest counts, and a busy machine leaves room for one now and then. A size whose product
+# takes longer than that is left out.
+SECONDS_PER_SIZE, MIN_PRODUCTS, MAX_PRODUCT_SECONDS = 0.1, 3, 0.25
 # Measurements in a row while others disturb them.
 MAX_MEASUREMENTS = 2
 
@@ -149,7 +149,7 @@ def measure_matrix_product(cell: Cell, build: BuildWorkload) -> tuple[float, flo
         del workload
         gc.collect()  # Keras's models are cycles, which keep their matrices
         best = max(best, 2 * size**3 / step_seconds)
-        if 8 * step_seconds > SECONDS_PER_SIZE:  # what one product of the next size takes
+        if 8 * step_seconds > MAX_PRODUCT_SECONDS:  # what one product of the next size takes
             break
     return best, busy_cores
 

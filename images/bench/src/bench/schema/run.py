@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -36,10 +37,7 @@ MAX_REPEATS = 10_000
 
 
 class Stopping(PlanDocument):
-    """How many repeats a cell gets is decided by the spread of its first ones.
-
-    These are Stein's two stages (C. Stein, Annals of Mathematical Statistics 16, 1945, 243-258).
-    """
+    """How many repeats a cell gets is decided by the spread of its first ones (see docs/statistics.md)."""
 
     first: Annotated[int, Field(ge=2, le=MAX_REPEATS)]
     """Repeats of the first stage. The interval rests on their spread alone, however many follow."""
@@ -48,10 +46,6 @@ class Stopping(PlanDocument):
     """The half width of the cell's 95 % interval that is aimed at, as a share of its step time."""
     is_decided: bool = False
     """Whether the first stage has said how many there are."""
-
-    @property
-    def rule(self) -> tuple[int, int, float]:
-        return self.first, self.most, self.half_width
 
 
 class PlannedCell(PlanDocument):
@@ -140,9 +134,11 @@ class Run(CheckedDocument, StoredDocument):
     @property
     def plan_id(self) -> str:
         """8 hex digits, equal for equal plans: same cells, repeats and variables. Time limits may differ."""
-        # Not what was decided since.
-        asked = ((one.cell.cell_id, one.stopping.rule if one.stopping else one.repeats) for one in self.cells)
-        plan: list[object] = [sorted(asked)]
+        asked = [
+            (one.cell.cell_id, one.stopping.model_dump(exclude={"is_decided"}) if one.stopping else one.repeats)
+            for one in self.cells
+        ]
+        plan: list[object] = [sorted(asked, key=itemgetter(0))]
         return hash_text(json.dumps([*plan, self.environment] if self.environment else plan[0]))
 
     @property
