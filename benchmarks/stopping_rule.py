@@ -1,8 +1,8 @@
 """Tries the stopping rule of `repeats: {min, max, until}`: how often its intervals hold the truth, what time it saves.
 
 Prints the tables of docs/statistics.md as Markdown. The first: simulated repeats whose truth is known, with the rule,
-with the interval of all repeats looked at after each of them, and with a number that is fixed. The second: the cells of
-the published runs, their spread between processes taken as the true one. From the checkout, two minutes:
+with the interval of all repeats looked at after each of them, and with a number that is fixed. The second: ratios and
+means of such cells. The third: the cells of the published runs, their spread between processes taken as the true one. From the checkout, two minutes:
 .venv/bin/python benchmarks/stopping_rule.py
 """
 
@@ -18,7 +18,7 @@ from bench.store import Store
 from collector.results.frames import list_rows
 from collector.results.load import load_run
 from collector.results.summary import summarize_cells
-from collector.statistics import Estimate, estimate_center
+from collector.statistics import Estimate, combine_estimates, estimate_center, estimate_ratio
 from runner.stopping import count_for
 
 FloatArray = npt.NDArray[np.float64]
@@ -30,6 +30,14 @@ TARGET = 0.02
 SPREADS = (0.01, 0.02, 0.04)
 """Standard deviations of the log of a repeat."""
 FIRST, MOST = (3, 5, 8), 20
+RATIOS = (
+    (3, 20, (0.02, 0.02)),
+    (3, 200, (0.02, 0.02)),
+    (2, 200, (0.01, 0.01)),
+    (5, 200, (0.03, 0.03)),
+    (3, 200, (0.01, 0.04)),
+)
+"""First repeats, most, and the spreads of both sides."""
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 
 
@@ -98,6 +106,36 @@ def count_repeats(values: list[float], first: int) -> int:
     return min(MOST, max(first, count_for(error, first, first, TARGET)))
 
 
+def list_ratios() -> Iterator[str]:
+    """Yield how often ratios of two normal cells and means of twenty hold, with `until_ratio`, and how wide they are."""
+    target = math.expm1(math.log1p(TARGET) / math.sqrt(2))
+    yield "| first | most | spreads | ratio holds | half width | mean of 20 holds |"
+    yield "|---|---|---|---|---|---|"
+    for first, most, spreads in RATIOS:
+        random = np.random.default_rng(SEED)
+        ratios = [
+            estimate_ratio(*(draw_side(random, spread, first, most, target) for spread in spreads))
+            for _ in range(NUM_CELLS)
+        ]
+        means = []
+        for _ in range(NUM_CELLS // 10):
+            parts = [draw_side(random, spreads[0], first, most, target) for _ in range(20)]
+            center = math.exp(float(np.mean([math.log(part.center) for part in parts])))
+            means.append(combine_estimates(center, [(part, 1 / 20) for part in parts]))
+        widths = [math.log(high / low) / 2 for low, high in (one.interval or (1.0, math.inf) for one in ratios)]
+        shares = [100 * np.mean([holds(one) for one in found]) for found in (ratios, means)]
+        shown = " and ".join(f"{100 * spread:g} %" for spread in spreads)
+        width = f"{100 * np.median(widths):.2f} %"
+        yield f"| {first} | {most} | {shown} | {shares[0]:.1f} % | {width} | {shares[1]:.1f} % |"
+
+
+def draw_side(random: np.random.Generator, spread: float, first: int, most: int, target: float) -> Estimate:
+    values = np.exp(spread * random.standard_normal(most)).tolist()
+    error = estimate_center(values[:first]).log_standard_error
+    assert error is not None
+    return estimate_center(values[: min(most, max(first, count_for(error, first, first, target)))], first)
+
+
 def list_savings() -> Iterator[str]:
     yield f"| run | cells | spread | first | repeats of {MOST} | time | within ±{100 * TARGET:g} % |"
     yield "|---|---|---|---|---|---|---|"
@@ -125,7 +163,7 @@ def list_savings() -> Iterator[str]:
 
 
 def main() -> None:
-    for line in itertools.chain(list_coverage(), [""], list_savings()):
+    for line in itertools.chain(list_coverage(), [""], list_ratios(), [""], list_savings()):
         print(line, flush=True)
 
 
