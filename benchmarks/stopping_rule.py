@@ -2,7 +2,8 @@
 
 Prints the tables of docs/statistics.md as Markdown. The first: simulated repeats whose truth is known, with the rule,
 with the interval of all repeats looked at after each of them, and with a number that is fixed. The second: ratios and
-means of such cells. The third: the cells of the published runs, their spread between processes taken as the true one. From the checkout, two minutes:
+means of such cells. The third: the cells of the published runs, their spread between processes taken as the true one.
+From the checkout, two minutes:
 .venv/bin/python benchmarks/stopping_rule.py
 """
 
@@ -107,7 +108,7 @@ def count_repeats(values: list[float], first: int) -> int:
 
 
 def list_ratios() -> Iterator[str]:
-    """Yield how often ratios of two normal cells and means of twenty hold, with `until_ratio`, and how wide they are."""
+    """Yield how often ratios of two normal cells and means of twenty hold, with `until_ratio`, and their width."""
     target = math.expm1(math.log1p(TARGET) / math.sqrt(2))
     yield "| first | most | spreads | ratio holds | half width | mean of 20 holds |"
     yield "|---|---|---|---|---|---|"
