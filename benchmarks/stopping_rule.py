@@ -58,8 +58,8 @@ KINDS: dict[str, Callable[[np.random.Generator], FloatArray]] = {
 }
 
 
-def measure_by_rule(values: list[float], first: int) -> Estimate:
-    return estimate_center(values[: count_repeats(values, first)], first)
+def measure_by_rule(values: list[float], first: int, target: float = TARGET) -> Estimate:
+    return estimate_center(values[: count_repeats(values, first, target)], first)
 
 
 def measure_by_looks(values: list[float], first: int) -> Estimate:
@@ -101,10 +101,11 @@ def list_coverage() -> Iterator[str]:
                 )
 
 
-def count_repeats(values: list[float], first: int) -> int:
+def count_repeats(values: list[float], first: int, target: float = TARGET) -> int:
+    """Return how many of the values, which are as many as there may be, the rule takes."""
     error = estimate_center(values[:first]).log_standard_error
     assert error is not None
-    return min(MOST, max(first, count_for(error, first, first, TARGET)))
+    return min(len(values), max(first, count_for(error, first, first, target)))
 
 
 def list_ratios() -> Iterator[str]:
@@ -131,10 +132,7 @@ def list_ratios() -> Iterator[str]:
 
 
 def draw_side(random: np.random.Generator, spread: float, first: int, most: int, target: float) -> Estimate:
-    values = np.exp(spread * random.standard_normal(most)).tolist()
-    error = estimate_center(values[:first]).log_standard_error
-    assert error is not None
-    return estimate_center(values[: min(most, max(first, count_for(error, first, first, target)))], first)
+    return measure_by_rule(np.exp(spread * random.standard_normal(most)).tolist(), first, target)
 
 
 def list_savings() -> Iterator[str]:

@@ -109,6 +109,8 @@ def allow_null(schema: Schema) -> Schema:
 def make_matrix_schema() -> dict[str, Schema]:
     """Return the definitions of a matrix as in a file: which keys and values there are, not which go together."""
     schema = strip(MATRIX_FILE.json_schema(ref_template="#/$defs/matrix{model}"))
+    for name in ("Axes", "Neighbour"):  # what is empty there is refused after the model
+        schema["$defs"][name]["minProperties"] = 1
     return {f"matrix{name}": part for name, part in schema.pop("$defs").items()} | {"matrix": schema}
 
 
