@@ -374,9 +374,7 @@ class ClusterProgress(Progress):
         requests = CounterMetricFamily("benchmatrix_api_requests", "Requests to the API server.", labels=["request"])
         for request, number in list(self._connection.num_requests.items()) if self._connection else ():
             requests.add_metric([request], number)
-        num_allowed = self._connection.rate_limiter.num_allowed if self._connection else 0
         yield from (repeats, results, requests)
-        yield GaugeMetricFamily("benchmatrix_api_parallel_requests", "Requests allowed at once.", num_allowed)
         yield CounterMetricFamily("benchmatrix_preempted_pods", "Pods that their nodes took down.", self._num_preempted)
         yield CounterMetricFamily("benchmatrix_warnings", "Warnings given to the user.", self._num_warnings)
 

@@ -1,4 +1,4 @@
-"""Requests to one API server: over one pool of connections, repeated, rate-limited and counted.
+"""Requests to one API server: over one pool of connections, repeated and counted.
 
 Bodies are JSON bytes both ways: of the official client only the login and the pool are used. Its typed objects take 76
 KB for a Job, and 100,000 of them are followed.
@@ -25,9 +25,6 @@ from bench.redaction import hide_secrets
 from bench.store.store import submit
 from runner.kubernetes.login import Login, describe_error, log_in, name_user
 
-NUM_CONNECTIONS = 32
-POOL_SIZE = NUM_CONNECTIONS + 4
-"""Watches hold connections of their own."""
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
 """How long an ordinary request may be without a byte of its answer; a watch has its own limit."""
@@ -55,58 +52,6 @@ MAX_MESSAGE_CHARACTERS, MAX_PAGE_CHARACTERS = 4000, 300
 
 JsonObject = dict[str, Any]
 T = TypeVar("T")
-
-
-class RateLimiter:
-    """Limits how many requests run at once, and holds them back for a while; to be used from many threads.
-
-    Halved when the server asks for a pause, one more after each round that went well. Additive increase, multiplicative
-    decrease, as TCP does: D.-M. Chiu and R. Jain, Analysis of the Increase and Decrease Algorithms for Congestion
-    Avoidance in Computer Networks, 1989.
-    """
-
-    def __init__(self, max_parallel: int) -> None:
-        self._max_parallel = max_parallel
-        self._allowed = float(max_parallel)
-        self._running = 0
-        self._not_before = 0.0
-        self._condition = threading.Condition()
-
-    @property
-    def num_allowed(self) -> int:
-        return int(self._allowed)
-
-    @contextmanager
-    def hold(self) -> Iterator[None]:
-        with self._condition:
-            while True:
-                pause = self._not_before - time.monotonic()
-                if pause <= 0 and self._running < self.num_allowed:
-                    break
-                self._condition.wait(pause if pause > 0 else None)
-            self._running += 1
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._running -= 1
-                self._condition.notify()
-
-    def slow_down(self, retry_after: float | None) -> None:
-        """Halve the limit, and hold all requests back for `retry_after` seconds if the server names any."""
-        with self._condition:
-            self._allowed = max(1.0, self._allowed / 2)
-            if retry_after:
-                until = time.monotonic() + min(retry_after, MAX_PAUSE_SECONDS)
-                self._not_before = max(self._not_before, until)
-
-    def speed_up(self) -> None:
-        """Note a request that went well; a round of as many as may run at once raises the limit by one."""
-        if self._allowed >= self._max_parallel:
-            return
-        with self._condition:
-            self._allowed = min(self._max_parallel, self._allowed + 1 / self._allowed)
-            self._condition.notify()
 
 
 # Errors: as exceptions, and as messages to the user.
@@ -224,7 +169,6 @@ class Connection:
     patience_seconds: float = PATIENCE_SECONDS
     num_requests: Counter[str] = field(default_factory=Counter)
     """Requests that were sent, by verb and kind, such as `create jobs`; repeated ones are counted again."""
-    rate_limiter: RateLimiter = field(default_factory=lambda: RateLimiter(NUM_CONNECTIONS))
     warn: Callable[[str, str], None] = field(default=lambda message, dedup_key: None, repr=False)
     """Called, from any thread, with the reason why requests have been repeated for some time, and its dedup key."""
     login: Login = field(init=False, repr=False)
@@ -233,7 +177,7 @@ class Connection:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
-        self.login = log_in(self.context, num_connections=POOL_SIZE)
+        self.login = log_in(self.context)
 
     @property
     def is_known(self) -> bool:
@@ -268,13 +212,8 @@ class Connection:
             query = {"fieldValidation": "Strict", **(query or {})}
         while True:
             try:
-                with self.rate_limiter.hold():
-                    data = self._open(verb, path, query, body, content_type, READ_SECONDS).data
-                self.rate_limiter.speed_up()
-                return data
+                return self._open(verb, path, query, body, content_type, READ_SECONDS).data
             except ApiError as error:
-                if isinstance(error, BusyError):
-                    self.rate_limiter.slow_down(error.retry_after)
                 retries.wait(error, stop)
                 if stop is not None and stop.is_set():
                     raise
@@ -357,7 +296,7 @@ class Connection:
         with self._lock:
             if self.login is refused:
                 with suppress(UserError):  # a kubeconfig that is just being written: the old login is tried again
-                    self.login = log_in(self.context, num_connections=POOL_SIZE)
+                    self.login = log_in(self.context)
 
     def _open(
         self,

@@ -25,6 +25,8 @@ from bench.redaction import remember_secret
 from runner.profiles import IN_CLUSTER
 
 CURRENT = "current"
+NUM_CONNECTIONS = 36
+"""That are kept open: for the threads that send requests, and the watches."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,7 +44,7 @@ class Login:
     Empty where they are the system's, or nothing is checked."""
 
 
-def log_in(context: str, *, num_connections: int) -> Login:
+def log_in(context: str) -> Login:
     """Log in with the context's credentials. Raise UserError if they or the kubeconfig cannot be used."""
     configuration = kubernetes.client.Configuration(host="")  # else a cluster without a server is this machine
     hint = "`kubectl config get-contexts` lists yours"
@@ -68,7 +70,7 @@ def log_in(context: str, *, num_connections: int) -> Login:
             tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             tls.load_cert_chain(configuration.cert_file, configuration.key_file, password=lambda: "")
         _set_proxy(configuration)
-        configuration.connection_pool_maxsize, configuration.retries = num_connections, False
+        configuration.connection_pool_maxsize, configuration.retries = NUM_CONNECTIONS, False
         configuration.keep_alive = True
         client = kubernetes.client.ApiClient(configuration)
         return Login(

@@ -1,9 +1,8 @@
-"""Requests to the API server: repeated, limited, and their errors in words."""
+"""Requests to the API server: repeated, and their errors in words."""
 
 import json
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -27,7 +26,6 @@ from runner.kubernetes.connection import (
     ApiError,
     BusyError,
     Connection,
-    RateLimiter,
     Retries,
     read_refusal,
     read_watch_error,
@@ -261,31 +259,3 @@ def test_refused_credentials_name_the_user(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     message = str(to_user_error(refuse(401, {"message": "Unauthorized"}), "c"))
     assert f"which may have expired: {tmp_path}/kubeconfig: user `me`; log in again" in message
-
-
-def test_a_request_for_a_pause_halves_what_runs_at_once_and_a_round_that_went_well_adds_one() -> None:
-    rate_limiter = RateLimiter(8)
-    allowed = []
-    for _ in range(5):
-        rate_limiter.slow_down(None)
-        allowed.append(rate_limiter.num_allowed)
-    assert allowed == [4, 2, 1, 1, 1]
-    for _ in range(3):
-        with rate_limiter.hold():
-            rate_limiter.speed_up()
-    assert rate_limiter.num_allowed == 2
-
-
-def test_no_more_than_are_allowed_run_at_once() -> None:
-    rate_limiter, running, most = RateLimiter(4), [0], [0]
-    rate_limiter.slow_down(None)
-
-    def work(number: int) -> None:
-        with rate_limiter.hold():
-            running.append(number)
-            most.append(len(running) - 1)
-            running.remove(number)
-
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(work, range(1, 400)))
-    assert 1 <= max(most) <= 2

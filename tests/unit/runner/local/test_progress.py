@@ -140,7 +140,7 @@ def test_every_line_is_an_event_of_the_schema() -> None:
 
 
 def test_a_scrape_finds_the_counts_of_the_run_and_of_its_requests() -> None:
-    connection: Any = SimpleNamespace(num_requests={"list jobs": 3}, rate_limiter=SimpleNamespace(num_allowed=4))
+    connection: Any = SimpleNamespace(num_requests={"list jobs": 3})
     file, tracked = io.StringIO(), track("cpu", 1)
     tracked.disrupted_pod_uids = frozenset({"a", "b"})
     with ClusterProgress(Console(file=file)) as progress:
@@ -155,12 +155,11 @@ def test_a_scrape_finds_the_counts_of_the_run_and_of_its_requests() -> None:
             "repeats": {"state": "to_submit"},
             "results_total": {"status": "ok"},
             "api_requests_total": {"request": "list jobs"},
-            "api_parallel_requests": {},
             "warnings_total": {},
             "preempted_pods_total": {},
         }.items()
     }
-    assert list(found.values()) == [1, 1, 3, 4, 1, 2]
+    assert list(found.values()) == [1, 1, 3, 1, 2]
     assert "after 2 preempted" in file.getvalue()
 
 
