@@ -6,9 +6,10 @@ import math
 import os
 import secrets
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -179,14 +180,23 @@ class Matrix:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One entry of `exclude` or `include`: its keys that are axes, and the others.
+    """One entry of `exclude` or `include`: its values on axes, of which any fits, and its other keys."""
 
-    One with lists of axis values in the file becomes as many entries as the lists have combinations.
-    """
-
-    on_axes: Settings
+    on_axes: Mapping[str, Sequence[Node]]
     added: Settings
     node: Node
+
+    @cached_property
+    def _known(self) -> Mapping[str, Set[Value]]:
+        return {axis: {node.value for node in nodes} for axis, nodes in self.on_axes.items()}
+
+    def fits(self, settings: Settings) -> bool:
+        return all(settings[axis].value in values for axis, values in self._known.items())
+
+    def list_combinations(self) -> Iterator[Settings]:
+        """Yield every combination of one value per axis that it names, the last axis varying fastest."""
+        for chosen in itertools.product(*self.on_axes.values()):
+            yield dict(zip(self.on_axes, chosen, strict=True))
 
 
 def load_matrix(name_or_path: str, *, is_data_here: bool = True) -> Matrix:
@@ -251,7 +261,7 @@ def _check_excluded(exclude: Iterable[Entry], axes: Mapping[str, Sequence[Node]]
         for node in entry.added.values():
             no_axis = "is not an axis of this matrix, so it matches no combination"
             raise node.error(f"{no_axis}; exclude by {', '.join(axes)}")
-        for key, node in entry.on_axes.items():
+        for key, node in ((key, node) for key, nodes in entry.on_axes.items() for node in nodes):
             if node.value not in known[key]:
                 values = join_words(item.value for item in axes[key])
                 found = f"found {describe_found(node)}, which matches no combination"
@@ -259,16 +269,14 @@ def _check_excluded(exclude: Iterable[Entry], axes: Mapping[str, Sequence[Node]]
 
 
 def _read_entries(part: Node, axes: Iterable[str]) -> Iterator[Entry]:
-    """Yield an entry for every combination of one value per axis that it names, the last axis varying fastest."""
     for node in part.children.values():
         added = {key: child for key, child in node.children.items() if key not in axes}
         for child in added.values():
             if isinstance(child.value, list):
                 raise child.error("found a list, expected one value: it is no axis of this matrix; write one value")
-        named = [key for key in axes if key in node.children]
-        lists = [[*node.children[key].children.values()] or [node.children[key]] for key in named]
-        for chosen in itertools.product(*lists):
-            yield Entry(on_axes=dict(zip(named, chosen, strict=True)), added=added, node=node)
+        named = {key: node.children[key] for key in axes if key in node.children}
+        lists = {key: [*values.children.values()] or [values] for key, values in named.items()}
+        yield Entry(on_axes=lists, added=added, node=node)
 
 
 def _expand(
@@ -297,39 +305,20 @@ def _combine(
     An `include` entry adds its other keys to every combination of the product that has its axis values; one that finds
     no such combination is a cell of its own. Axis values are never overwritten, added keys are, by later entries.
     """
-    excluded, included = _index_entries(exclude), _index_entries(include)
-    used: set[int] = set()
+    used: set[tuple[int, tuple[Value, ...]]] = set()
     for product in itertools.product(*axes.values()):
         settings = dict(zip(axes, product, strict=True))
-        if any(_find_entries(excluded, settings)):
+        if any(entry.fits(settings) for entry in exclude):
             continue
-        numbers = sorted(itertools.chain.from_iterable(_find_entries(included, settings)))
-        used.update(numbers)
-        for number in numbers:
-            settings |= include[number].added
+        for number, entry in enumerate(include):
+            if entry.fits(settings):
+                used.add((number, tuple(settings[axis].value for axis in entry.on_axes)))
+                settings |= entry.added
         yield settings, node
     for number, entry in enumerate(include):
-        if number not in used:
-            yield {**entry.on_axes, **entry.added}, entry.node
-
-
-# By the axes that entries name, then by their values on these axes: the numbers of the entries.
-_EntryIndex = dict[tuple[str, ...], dict[tuple[Value, ...], list[int]]]
-
-
-def _index_entries(entries: Iterable[Entry]) -> _EntryIndex:
-    """Index entries for look-up, so that expanding takes no longer with many entries on the same axes."""
-    index: _EntryIndex = {}
-    for number, entry in enumerate(entries):
-        values = tuple(node.value for node in entry.on_axes.values())
-        index.setdefault(tuple(entry.on_axes), {}).setdefault(values, []).append(number)
-    return index
-
-
-def _find_entries(index: _EntryIndex, settings: Settings) -> Iterator[list[int]]:
-    """Yield, for each set of axes that entries name, the numbers of the entries whose values are all in `settings`."""
-    for axes, by_values in index.items():
-        yield by_values.get(tuple(settings[axis].value for axis in axes), [])
+        for own in entry.list_combinations():
+            if (number, tuple(one.value for one in own.values())) not in used:
+                yield {**own, **entry.added}, entry.node
 
 
 def _plan_cell(own: Settings, place: Node, parts: Mapping[str, Node], folder: Path | None) -> PlannedCell:
