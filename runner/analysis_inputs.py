@@ -1,7 +1,4 @@
-"""Load what `audit` and `access` work on: a table or a scenario, the user's own or one that comes with the tool.
-
-What is wrong in a file becomes one error with file, line and key.
-"""
+"""Load what `audit` and `access` work on: a table or a scenario, the user's own or one that comes with the tool."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -40,7 +37,7 @@ def _find_file(name: str, shipped: Mapping[str, Path], what: str, *suffixes: str
 
 
 def load_table(name: str) -> AuditTable:
-    """Return a shipped table, or that in a YAML or CSV file; UserError with file, line, and key if it is wrong."""
+    """Return a shipped table, or that in a YAML or CSV file."""
     shipped = list_shipped_tables()
     path = _find_file(name, shipped, "table", ".yaml", ".yml", ".csv")
     if path == shipped["study"]:

@@ -222,7 +222,6 @@ def _run() -> int:
 
 
 def make_command() -> Any:
-    """Return the command line as one command, of a class that typer does not export."""
     command: Any = typer.main.get_command(app)
     _arrange_help(command)
     return command

@@ -41,8 +41,7 @@ def read_durations(store: Store, run: Run, is_alike: Callable[[Run], bool]) -> M
     """Return what a repeat of each cell takes, by its id, where earlier repeats say it: the median of those that ended
     ok, of the cell itself, or else of the cells of its device that are nearest by NEAR_FIELDS.
 
-    `is_alike`: whether a run was where this one will be; another machine takes another time. The attempts of a repeat
-    count together. StoreError if the store cannot be read.
+    `is_alike`: whether a run was where this one will be; another machine takes another time.
     """
     wanted = {planned.cell.cell_id: planned.cell for planned in run.cells}
     own: defaultdict[str, list[float]] = defaultdict(list)
@@ -109,7 +108,6 @@ def find_pool_prices(
 
 
 def price_profile(profile: Profile, prices: Mapping[Device, PoolPrice]) -> Profile:
-    """Return the profile with these prices in its pools, so that the cap on the cost of a run can use them."""
     pools = {
         device: pool.model_copy(update={"price_per_hour": prices[device].per_hour}) if device in prices else pool
         for device, pool in profile.pools.items()
@@ -119,7 +117,6 @@ def price_profile(profile: Profile, prices: Mapping[Device, PoolPrice]) -> Profi
 
 
 def _find_price(table: PriceTable, device: Device, machine: str) -> PoolPrice:
-    """Return the cheapest on-demand price of a machine type, with a GPU for the pool `gpu` and without for `cpu`."""
     rows = [
         row
         for row in find_machine_offers(table, machine)
@@ -142,11 +139,7 @@ The slowest took 103 s and 51 s."""
 def estimate_repeats(
     repeats: Sequence[Repeat], durations: Mapping[str, Duration], prices: Mapping[Device, PoolPrice]
 ) -> list[EstimateDocument]:
-    """Return an estimate for each device of the repeats, one after the other.
-
-    `durations`: by the cell's id. A repeat of which nothing is known counts with GUESSED_SECONDS; none with more than
-    its time limit.
-    """
+    """Return an estimate for each device. A repeat of which nothing is known counts with GUESSED_SECONDS."""
     estimates = []
     devices: list[Device] = sorted({repeat.planned.cell.device for repeat in repeats})
     for device in devices:
@@ -248,7 +241,6 @@ def print_dry_run(
 def print_plan_estimate(
     run: Run, store: Store | None, prices: Mapping[Device, PoolPrice], say: Callable[[str], None]
 ) -> None:
-    """Print how long all repeats of a plan will take, estimated from earlier results in `store` of any machine."""
     durations = {} if store is None else read_durations(store, run, lambda _: True)
     for line in describe_estimates(estimate_repeats(order_repeats(run.cells, run.order_seed), durations, prices)):
         say(line)

@@ -62,7 +62,6 @@ class ImageSpec:
 
 
 def locate_requirements(framework: Framework, flavour: Flavour) -> str:
-    """Return the path, below the sources' root, of the locked requirements of a framework's image and environment."""
     return f"images/{framework}/requirements-{flavour}.txt"
 
 
@@ -71,11 +70,7 @@ def list_images() -> Iterator[ImageSpec]:
         if framework.module is not None:
             continue  # a plugin's: its image is the user's
         for flavour in (FLAVOURS[device] for device in framework.devices):
-            own = (
-                FRAMEWORK_DOCKERFILE,
-                "images/install_requirements.sh",
-                locate_requirements(name, flavour),
-            )
+            own = (FRAMEWORK_DOCKERFILE, "images/install_requirements.sh", locate_requirements(name, flavour))
             yield ImageSpec(name=name, flavour=flavour, dockerfile=FRAMEWORK_DOCKERFILE, sources=(*own, *_SHARED))
     yield ImageSpec(
         name=CONTROL, flavour=None, dockerfile=CONTROL_DOCKERFILE, sources=(CONTROL_DOCKERFILE, *_TOOL, *_SHARED)
@@ -83,10 +78,7 @@ def list_images() -> Iterator[ImageSpec]:
 
 
 def choose_images(names: Sequence[str] | None) -> list[ImageSpec]:
-    """Return the images named, with or without flavour; without names, all but those for CUDA.
-
-    Raise UserError if a name is unknown.
-    """
+    """Return the images named, with or without flavour; without names, all but those for CUDA."""
     if not names:
         return [image for image in list_images() if image.flavour != "cuda"]
     chosen = []
@@ -189,8 +181,7 @@ def push_images(
 ) -> tuple[dict[str, object], dict[str, object]]:
     """Push images that were built with these arguments; return what a profile, and the chart's values, have to say.
 
-    Both name the images by digest, and are empty where they have nothing to name. Raise UserError if one is not built
-    or cannot be pushed.
+    Both name the images by digest, and are empty where they have nothing to name.
     """
     by_framework: dict[str, dict[str, str]] = {}
     for_chart: dict[str, object] = {}

@@ -40,7 +40,7 @@ from bench.schema import (
     bound_time,
 )
 from runner import __version__
-from runner.kubernetes.names import VariableName, VariableValue
+from runner.kubernetes.names import VariableName
 from runner.sources import BUILTIN_FOLDER, list_builtin_matrices, read_git_revision, read_user_name
 from runner.yaml_input import (
     PERCENT_PATTERN,
@@ -158,7 +158,7 @@ _FILE = create_model(
     exclude=(_ENTRIES, []),
     include=(_ENTRIES, []),
     neighbours=(_NEIGHBOURS, {}),
-    environment=(dict[VariableName, VariableValue], {}),
+    environment=(dict[VariableName, str], {}),
 )
 MATRIX_FILE: TypeAdapter[Any] = TypeAdapter(_FILE)
 

@@ -284,10 +284,6 @@ class Webhook:
         return f"{self.kind}-{words}"[:54].rstrip("-")
 
 
-class WebhookError(Exception):
-    """A webhook that did not take an alarm; the message has nothing of its URL."""
-
-
 def parse_webhooks(values: Sequence[str], environment: Mapping[str, str] = os.environ) -> list[Webhook]:
     """Return the webhooks that options name as `json:VARIABLE` or `slack:VARIABLE`. UserError if one is wrong.
 
@@ -356,8 +352,8 @@ FORMATS: dict[str, Callable[[Alarm], bytes]] = {
 }
 
 
-def post(webhook: Webhook, body: bytes) -> None:
-    """Send a body; raise WebhookError if the server does not take it in three tries."""
+def post(webhook: Webhook, body: bytes) -> str:
+    """Send a body; return why the server does not take it in three tries, without its URL, or an empty text."""
     logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)  # its warnings show the URL
     headers = {"Content-Type": "application/json", "User-Agent": "benchmatrix"}
     try:
@@ -373,9 +369,8 @@ def post(webhook: Webhook, body: bytes) -> None:
             )
     except (HTTPError, OSError, ValueError) as error:  # their texts name the host
         reason = error.reason if isinstance(error, MaxRetryError) else error
-        raise WebhookError(f"the server cannot be reached ({type(reason).__name__})") from None
-    if not 200 <= answer.status < 300:
-        raise WebhookError(f"the server answered {answer.status}")
+        return f"the server cannot be reached ({type(reason).__name__})"
+    return "" if 200 <= answer.status < 300 else f"the server answered {answer.status}"
 
 
 def _make_pool(url: str) -> urllib3.PoolManager:
@@ -388,19 +383,12 @@ def _make_pool(url: str) -> urllib3.PoolManager:
 
 def _send_night(store: Store, webhook: Webhook, changes: Sequence[RecordedChange]) -> str:
     alarm = make_alarm(store, changes)
-    try:
-        post(webhook, FORMATS[webhook.kind](alarm))
-    except WebhookError as error:
-        return f"not sent to {webhook.kind}:{webhook.variable}: {error}; the next `watch` tries again"
-    for change in changes:
-        suspicion = change.suspicion
-        notice = Notice(
-            matrix=suspicion.matrix,
-            change_id=suspicion.change_id,
-            channel=webhook.channel,
-            sent_at=read_time_of_day(),
-        )
-        store.put(notice_key(suspicion.matrix, suspicion.change_id, webhook.channel), notice.to_json())
+    if problem := post(webhook, FORMATS[webhook.kind](alarm)):
+        return f"not sent to {webhook.kind}:{webhook.variable}: {problem}; the next `watch` tries again"
+    channel, matrix = webhook.channel, alarm.matrix
+    for change_id in (change.suspicion.change_id for change in changes):
+        notice = Notice(matrix=matrix, change_id=change_id, channel=channel, sent_at=read_time_of_day())
+        store.put(notice_key(matrix, change_id, channel), notice.to_json())
     return (
         f"sent to {webhook.kind}:{webhook.variable}: {count_things(len(changes), 'regression')} of {alarm.night_run_id}"
     )

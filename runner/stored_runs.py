@@ -1,5 +1,6 @@
 """Choose and read runs of a store and their results, and compare them, as commands and `benchmatrix` do."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -8,7 +9,7 @@ from rich.console import Console
 
 from bench.errors import UserError
 from bench.schema import Run
-from bench.store import Store, explain, find_directory, is_confirmation
+from bench.store import Store, find_directory, is_confirmation
 from bench.store.documents import read_runs
 from runner.runs import find_future_runs
 from runner.terminal import warn_on_stderr
@@ -28,11 +29,7 @@ def open_existing_store(url: str, option: str = "--store") -> Store:
     """Open a store, named by `option`, to read from. Raise UserError for a directory that does not exist."""
     if url.startswith("file://"):
         place = find_directory(url)
-        try:
-            is_there = place.is_dir()
-        except OSError as error:
-            raise UserError(f"store {url}: {explain(error, str(place))}") from error
-        if not is_there:
+        if not os.path.isdir(place):
             raise UserError(f"store {url}: there is no directory {place}; name the right one with {option}")
     return Store.open(url)
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich import filesize
 
 from bench.errors import UserError
 from runner.commands.options import CONSOLE, NamespaceOption, parse_duration, refuse_given
@@ -92,7 +93,7 @@ def _show_plan(runs: "Sequence[RunPlan]", kept: Mapping[str, str]) -> None:
 
     lines = [f"to delete: {_describe_run(run)}" for run in runs]
     lines += [f"kept: {run_id}: {reason}" for run_id, reason in kept.items()]
-    num_bytes = _format_bytes(sum(run.num_bytes for run in runs))
+    num_bytes = filesize.decimal(sum(run.num_bytes for run in runs))
     results = count_things(sum(len(run.results) for run in runs), "raw result")
     lines.append(f"in all: {results} of {count_things(len(runs), 'run')}, {num_bytes}")
     if runs:
@@ -102,9 +103,5 @@ def _show_plan(runs: "Sequence[RunPlan]", kept: Mapping[str, str]) -> None:
 
 
 def _describe_run(run: "RunPlan") -> str:
-    size = f"{len(run.results)} raw results, {_format_bytes(run.num_bytes)}"
+    size = f"{len(run.results)} raw results, {filesize.decimal(run.num_bytes)}"
     return f"{run.run_id}: {size}, last written {run.last_write:%Y-%m-%d}"
-
-
-def _format_bytes(num_bytes: int) -> str:
-    return f"{num_bytes / 1e6:,.1f} MB" if num_bytes >= 1e5 else f"{num_bytes:,} bytes"

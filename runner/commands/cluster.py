@@ -77,7 +77,6 @@ def doctor(
 
 
 def _print_end(findings: Sequence["Finding"], *, run: str, setup: str) -> None:
-    """Print how many checks failed, and which command is next: `run` where none did, or `setup` where it would help."""
     num_failed, num_warnings = _count(findings, "failed"), _count(findings, "warning")
     CONSOLE.print(f"{len(findings)} checks: {num_failed} failed, {num_warnings} warnings")
     if not num_failed:
@@ -182,10 +181,7 @@ def cancel(
 
 
 def open_job_cleaner(run_id: str, on: str, namespace: str | None, url: str) -> "JobCleaner":
-    """Return what cancels a run and deletes its Jobs, in the namespace given or else that of the run.
-
-    Raise UserError if an option leads nowhere, the store has no such run, or the run was not on a cluster.
-    """
+    """Return what cancels a run and deletes its Jobs, in the namespace given or else that of the run."""
     from bench.store import Store
     from runner.kubernetes.cleanup import JobCleaner
     from runner.kubernetes.login import find_context

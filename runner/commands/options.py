@@ -47,7 +47,7 @@ def refuse_given(context: typer.Context, names: Collection[str], reason: str) ->
 
 
 def make_error_console() -> Console:
-    """Return a console for stderr, for what is printed while stdout gets JSON documents."""
+    """Return a console for what is printed while stdout gets JSON documents."""
     return make_console(to_stderr=True)
 
 
@@ -222,10 +222,6 @@ MachinesOption = Annotated[
 
 
 def parse_machines(texts: list[str]) -> dict[Device, str]:
-    """Return the machine type of each device.
-
-    Raise UserError if a text is not `cpu=MACHINE` or `gpu=MACHINE`, or if a device is given twice.
-    """
     machines: dict[Device, str] = {}
     for text in texts:
         word, separator, name = text.partition("=")
@@ -246,7 +242,7 @@ def say_next(*commands: str) -> None:
 
 
 def format_place(on: str, profile: str | None, namespace: str | None, queue: str | None = None) -> str:
-    """Return the options that lead a command to the same place on a cluster, as they were given, quoted for a shell."""
+    """Return the options that lead a command to the same place on a cluster, quoted for a shell."""
     given = {"--on": on, "--profile": profile, "--namespace": namespace, "--queue": queue}
     return shlex.join(word for name, value in given.items() if value is not None for word in (name, value))
 

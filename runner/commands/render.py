@@ -81,9 +81,8 @@ def render(
         refuse_given(context, OF_MANIFESTS, "is for --manifests FOLDER; add that, or leave this out")
         _print_cells(loaded, as_json=as_json)
         if not as_json:
-            _print_estimate(
-                plan_run(loaded, lambda _: None, run_id=loaded.name), earlier, find_pool_prices(None, machines, prices)
-            )
+            run = plan_run(loaded, lambda _: None, run_id=loaded.name)
+            _print_estimate(run, earlier, find_pool_prices(None, machines, prices))
         return
     chosen = _choose_profile(on, profile, namespace)
     from runner.kubernetes.setup import write_manifests
@@ -130,7 +129,6 @@ def _print_plan(run: "Run", folder: Path) -> None:
 
 
 def _choose_profile(on: str | None, profile: str | None, namespace: str | None) -> "Profile":
-    """Return the profile; read a kubeconfig only if the profile depends on the context."""
     from runner.profiles.loading import find_profile
 
     if profile is not None:

@@ -173,7 +173,6 @@ def _write_formats(
 def _write_figure(
     name: FigureName, analysis: "Analysis", output: Path | None, *, columns: int, has_title: bool
 ) -> None:
-    """Write the panels of a figure, and print what stands above and below them in the report."""
     from collector.report.figures import PLOTS, draw_plot
     from collector.report.paper import number_paths, save_figure
     from runner.reporting import choose_output

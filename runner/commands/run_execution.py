@@ -66,7 +66,7 @@ def execute_run(options: RunOptions) -> None:
 
 @dataclass(kw_only=True)
 class Execution:
-    """A run from its plan to its report; `messages` is stderr where stdout gets events."""
+    """A run from its plan to its report; `messages` go to stderr where stdout gets events."""
 
     options: RunOptions
     planned: "LocalRun | ClusterRun"
@@ -169,7 +169,7 @@ class Execution:
         return run
 
     def _measure_in_stages(self, run: Run, measure: Callable[[Run, Retries], None]) -> Run:
-        """Measure the run, and what the spread of its first repeats asks for; return it with all of its repeats."""
+        """Measure the run, and what the spread of its first repeats asks for; return it with all repeats."""
         measure(run, self.planned.retries)
         if not any(planned.may_grow for planned in run.cells):
             return run
@@ -301,12 +301,12 @@ RETRY_CONTAMINATED = "--retry-contaminated"
 
 
 def format_resume_command(run: Run) -> str:
-    """Return the command line of this process with the run's id in it, quoted for a shell."""
+    """Return the command line of this process with the run's id in it."""
     return shlex.join(_list_words(run))
 
 
 def format_retry_command(run: Run) -> str:
-    """Return the command that measures the contaminated repeats of the run again, quoted for a shell."""
+    """Return the command that measures the contaminated repeats of the run again."""
     words = _list_words(run)
     return shlex.join(words if RETRY_CONTAMINATED in words else [*words, RETRY_CONTAMINATED])
 
@@ -366,10 +366,7 @@ def confirm_there(
 
 
 def _count_seconds(there: "ClusterRun", night: Run, run_id: str) -> float | None:
-    """Return the deadline of the confirmation, from its beginning; None for no deadline. UserError if it is near.
-
-    A confirmation that an earlier runner began keeps what was left of the night then.
-    """
+    """Return the deadline of the confirmation, from its beginning, as an earlier runner may have begun it."""
     deadline = there.find_deadline(night)
     if deadline is None:
         return None

@@ -109,7 +109,6 @@ def _print_collection(collection: "Collection", counts: Counter[str], store: "St
 
 
 def _describe_verdicts(verdicts: Counter[str]) -> str:
-    """Return what follows the number of repeats that ended ok: nothing if all are valid."""
     from collector.results.cell_repeats import OUTCOME_VERDICTS
 
     others = [

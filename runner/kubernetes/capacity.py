@@ -22,13 +22,10 @@ from runner.matrix import RepeatKey
 from runner.profiles.model import NodePools, Profile
 from runner.runs import measure_attempt
 
-# The nodes that can hold a pod, and why others cannot.
-#
-# The conditions are those of the scheduler's plugins TaintToleration, NodeAffinity and NodeResourcesFit, on empty
-# nodes: what runs there now will end. Nodes that are cordoned or not ready have taints.
+# Which nodes can hold a pod is decided as by the scheduler's TaintToleration, NodeAffinity and NodeResourcesFit, on
+# empty nodes: what runs there now will end. Nodes that are cordoned or not ready have taints.
 # https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
-
-# https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/: effects that keep a pod away
+# https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
 KEEPING_AWAY = ("NoSchedule", "NoExecute")
 GIB = 2**30
 BYTES = ("memory", "ephemeral-storage")
@@ -140,15 +137,9 @@ def sum_requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
     return dict(total)
 
 
-# How many Jobs of a pool are unfinished at once: what the profile says, else twice what its nodes can hold.
-#
-# Nodes with whole GPUs and those that share them are counted apart, by the way of sharing: cells of one kind do not
-# hold up others.
-#
 # A pod that waits for a node makes an autoscaler add one. So no more Jobs are submitted than give every node its next
 # cell: twice the cells that fit on the nodes that the runner finds at its start. Nodes that are added later count once;
 # otherwise the pods that wait would add nodes, which would let more pods wait, without end.
-
 JOBS_PER_CELL = 2
 """Unfinished Jobs for each cell that fits: one that runs, and one whose pod takes its place at once."""
 MIN_PARALLEL = 2
@@ -161,7 +152,7 @@ REFRESH_SECONDS = 120.0
 
 @dataclass(kw_only=True)
 class PoolCapacity:
-    """Knows how many Jobs of each kind of nodes may be unfinished at once, on the main thread."""
+    """Knows how many Jobs of each kind of nodes (whole GPUs, or shared in one way) may be unfinished at once."""
 
     run: OngoingRun
     is_known: bool = False
@@ -186,7 +177,6 @@ class PoolCapacity:
         self.refresh()
 
     def refresh(self) -> None:
-        """Look for nodes that came or went, if that was not done lately; to be called about once a second."""
         now = time.monotonic()
         if self._pods and now >= self._next_refresh:
             self._next_refresh = now + REFRESH_SECONDS
@@ -233,7 +223,6 @@ class PoolCapacity:
 
 
 def find_limit(num_fitting: int, num_at_start: int) -> int:
-    """Return how many Jobs may be unfinished at once. `num_at_start`: what fitted when the runner began."""
     return max(MIN_PARALLEL, JOBS_PER_CELL * num_at_start, num_fitting)
 
 
@@ -254,9 +243,7 @@ def count_cells(pods: Sequence[Mapping[str, Any]], nodes: Sequence[NodeStatus]) 
     return max(counts)
 
 
-# Estimate what a run costs, and whether its cap leaves room for another Job.
-#
-# The estimate, of the whole run, whichever runners handled it:
+# The estimated cost of a whole run, whichever runners handled it:
 #
 #     sum over pools of  price_per_hour * (seconds of its records + seconds that its running cells have run) / 3600
 #
@@ -270,7 +257,7 @@ SECONDS_PER_HOUR = 3600.0
 
 @dataclass(kw_only=True)
 class Spending:
-    """Adds up what the cells of a run take, on the main thread."""
+    """Adds up what the cells of a run cost, and says whether its cap leaves room for another Job."""
 
     run: OngoingRun
     _ended_seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float), repr=False)
@@ -286,7 +273,6 @@ class Spending:
         return {name: pool.price_per_hour for name, pool in pools.items() if pool.price_per_hour is not None}
 
     def add_records(self, seconds: Mapping[RepeatKey, float]) -> None:
-        """Add what the records took that the store had at the start."""
         pools = {planned.cell.cell_id: planned.cell.device for planned in self.run.plan.cells}
         for (cell_id, _), duration in seconds.items():
             if cell_id in pools:
@@ -301,7 +287,6 @@ class Spending:
         self._num_ended[pool] += 1
 
     def update(self) -> None:
-        """Take note of what runs now; to be called about once a second."""
         now = time.monotonic()
         self._running = {
             tracked.name: self._running.get(tracked.name, (tracked.pool, now))
@@ -338,10 +323,7 @@ class Spending:
         return self._price(expected) <= max_cost
 
     def _expect_seconds(self, pool: str) -> float:
-        """Return what the cells of a pool will have taken when all that are unfinished have ended.
-
-        It is asked for each Job, so all Jobs are looked at only until a first one has ended.
-        """
+        """Return what the cells of a pool will have taken when all that are unfinished have ended."""
         ended, number = self._ended_seconds[pool], self._num_ended[pool]
         if number:
             return ended + self.run.jobs.count(*UNFINISHED, pool=pool) * ended / number
@@ -362,15 +344,11 @@ def check_prices(profile: Profile, pools: Iterable[NodePools], max_cost: float |
             )
 
 
-# Why Kueue does not start a suspended Job.
-#
 # Kueue makes a Workload of each Job that it manages, and says in the Workload's conditions what becomes of it:
 # https://kueue.sigs.k8s.io/docs/concepts/workload/. Its API version v1beta1 is no longer served from Kueue 0.20 on
 # (https://github.com/kubernetes-sigs/kueue/issues/13957); v1beta2 is served from 0.15 on
 # (https://github.com/kubernetes-sigs/kueue/blob/main/CHANGELOG/CHANGELOG-0.15.md). What is read here is in both.
-#
 # A Job in a queue is never given up: its quota may come back, or its queue be started again, as long as the run lasts.
-
 GROUP = "kueue.x-k8s.io"
 JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
 """What Kueue ties a Workload to its Job by."""
@@ -388,10 +366,7 @@ def find_api_version(connection: Connection) -> str | None:
 
 
 def explain_queued_jobs(connection: Connection, namespace: str, job_uids: Sequence[str]) -> dict[str, str]:
-    """Return why Kueue has not started the suspended Jobs, by the Job's uid; Jobs that it has admitted are left out.
-
-    Where the user may not list Workloads, or the server does not answer, that is what is said of each.
-    """
+    """Return why Kueue has not started the suspended Jobs, by the Job's uid; Jobs that it has admitted are left out."""
     waits = dict.fromkeys(job_uids, NO_WORKLOAD)
     try:
         version = find_api_version(connection)
@@ -438,7 +413,7 @@ _NUMBERS = re.compile(r"\d+")
 
 @dataclass(kw_only=True)
 class QueuedJobs:
-    """Watches the suspended Jobs of a session."""
+    """Tells why the suspended Jobs of a session wait, less those of kinds of which others run."""
 
     run: OngoingRun
     _waiting_since: dict[CellKind, float] = field(default_factory=dict, repr=False)
@@ -446,10 +421,6 @@ class QueuedJobs:
     _next_request: float = 0.0
 
     def check(self) -> None:
-        """Read the Workloads of suspended Jobs if it is time to; to be called about once a second.
-
-        Jobs are left out that merely wait for their turn while others of their kind run.
-        """
         now = time.monotonic()
         suspended: defaultdict[CellKind, list[TrackedJob]] = defaultdict(list)
         started: set[CellKind] = set()

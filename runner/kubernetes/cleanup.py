@@ -20,11 +20,9 @@ from runner.kubernetes.tracked_jobs import Dispatcher
 from runner.runs import is_stored, read_run
 from runner.sources import read_user_name
 
-# Leaves marks of a run's cancellation in the store, and watches for them.
-#
-# The mark is there before a Job is deleted. So a runner looks for one where it finds a Job deleted, and creates none
-# until it has the answer. Clocks are not compared: the marks that exist when a runner starts are of earlier
-# cancellations, any other one is meant for it.
+# The mark of a cancellation is there before a Job is deleted. So a runner looks for one where it finds a Job deleted,
+# and creates none until it has the answer. Clocks are not compared: the marks that exist when a runner starts are of
+# earlier cancellations, any other one is meant for it.
 
 
 class RunCancelled(Exception):  # noqa: N818  (an answer rather than an error)
@@ -32,7 +30,6 @@ class RunCancelled(Exception):  # noqa: N818  (an answer rather than an error)
 
 
 def leave_mark(store: Store, run_id: str) -> None:
-    """Leave a mark. What it says is for people: a runner only checks whether there is one."""
     said = {"run_id": run_id, "cancelled_at": str(datetime.now(UTC)), "hostname": socket.gethostname()}
     mark = json.dumps(said | {"user": read_user_name()}).encode()
     store.put(cancelled_key(run_id, uuid4().hex), mark, retry_seconds=0)  # somebody is waiting
@@ -44,7 +41,7 @@ def list_marks(store: Store, run_id: str) -> frozenset[str]:
 
 @dataclass(kw_only=True)
 class CancellationWatcher:
-    """Checks for marks that did not exist when the runner started, with one look at them for all checks that wait."""
+    """Raises RunCancelled on the main thread where there is a mark that did not exist when the runner started."""
 
     dispatcher: Dispatcher
     store: Store
@@ -57,7 +54,6 @@ class CancellationWatcher:
     _is_asked_again: bool = False
 
     def check(self) -> None:
-        """Look for a mark; raise RunCancelled on the main thread if there is one."""
         if self.is_checking:  # that look may miss a mark which has just been left
             self._is_asked_again = True
             return
@@ -107,7 +103,6 @@ class JobCleaner:
         """Leave a mark for the run's runners, and delete the unfinished Jobs and their pods.
 
         If the run is a night whose suspicions are being measured again, the same is done with its confirmation.
-        UserError if the API server or the store refuses, or a runner still submits Jobs.
         """
         with self.connection.explain_refusals():
             if is_dry_run:
@@ -126,10 +121,7 @@ class JobCleaner:
             return done
 
     def end_unfinished(self) -> int:
-        """Delete the unfinished Jobs and their pods; return how many there were.
-
-        Raise UserError if the API server refuses, or if a runner goes on to submit Jobs.
-        """
+        """Delete the unfinished Jobs; return how many there were. UserError if a runner goes on to submit Jobs."""
         num_deleted = 0
         with self.connection.explain_refusals():
             for _ in range(MAX_ROUNDS):
@@ -150,10 +142,8 @@ class JobCleaner:
         Raise UserError if some are unfinished, unless `force` cancels them first.
         """
         with self.connection.explain_refusals():
-            path, query = (
-                make_path(self.namespace, "pods"),
-                {"labelSelector": select_run(self.run_id, store_url=self.store.url)},
-            )
+            path = make_path(self.namespace, "pods")
+            query = {"labelSelector": select_run(self.run_id, store_url=self.store.url)}
             pods = [pod for pod in self.connection.read_items(path, read_orphaned_pod, query) if pod is not None]
             jobs = self._list_jobs()
             unfinished = [job.name for job in jobs if job.end is None]
@@ -174,7 +164,6 @@ class JobCleaner:
             return num_cancelled + len(jobs)
 
     def _list_jobs(self, **query: str) -> list[JobStatus]:
-        """Return the Jobs of the run, except those that are being deleted."""
         pool = f",{POOL_LABEL}={self.pool}" if self.pool else ""
         query["labelSelector"] = f"{select_run(self.run_id, store_url=self.store.url)}{pool}"
         found = self.connection.read_items(make_path(self.namespace, "jobs"), read_remaining_job, query)

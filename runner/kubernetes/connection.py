@@ -101,7 +101,6 @@ class AnswerError(ApiError):
 
 
 def read_refusal(verb: str, response: urllib3.BaseHTTPResponse, body: bytes) -> ApiError:
-    """Return the error that an answer of 400 and above means, with the message of the Status object in its body."""
     try:
         status = json.loads(body)
         reason, message = str(status.get("reason") or ""), _write_line(status.get("message"), MAX_MESSAGE_CHARACTERS)
@@ -130,10 +129,7 @@ def _write_line(text: object, max_characters: int) -> str:
 
 
 def make_unreachable(error: Exception, proxy: object = None) -> BusyError:
-    """Return the error for a server that does not answer, without the addresses in urllib3's message.
-
-    `proxy`: the URL of the proxy that was asked, without user and password.
-    """
+    """Return the error for a server that does not answer to a `proxy`, or to us, without addresses of objects."""
     via = f", asked by the proxy {proxy} (proxy-url of the kubeconfig, or of the environment)," if proxy else ""
     message = re.sub(r"^.*\(host=[^)]*\): |<[^>]* object at 0x[0-9a-f]+>(: )?", "", describe_error(error))
     text = f"the API server{via} does not answer: {message}"
@@ -156,7 +152,6 @@ def to_user_error(error: ApiError, context: str) -> UserError:
 
 
 def is_unauthorized(error: ApiError) -> bool:
-    """Return whether the API server refused the credentials without a word more; a login of ours says what failed."""
     return error.status == HTTPStatus.UNAUTHORIZED and error.message in ("Unauthorized", "HTTP 401")
 
 
@@ -181,7 +176,6 @@ class Connection:
 
     @property
     def is_known(self) -> bool:
-        """Return whether the API server has answered a request, so it has accepted the user."""
         return bool(self._allowed)
 
     @contextmanager
@@ -253,8 +247,7 @@ class Connection:
     ) -> tuple[str, list[T]]:
         """Return the version of a list, and what `read` takes of each object, so that the rest is not kept.
 
-        It comes in pages: while one is read, the server is at work on the next. Raise ApiError as `request` does, and
-        where an answer is not as Kubernetes describes it.
+        It comes in pages: while one is read, the server is at work on the next.
         """
         fetch = partial(self.request, "list", path, patience_seconds=patience_seconds, stop=stop)
         for _ in range(MAX_LISTS):
@@ -342,10 +335,7 @@ _METHODS = {"create": "POST", "patch": "PATCH", "delete": "DELETE", "deletecolle
 
 @dataclass
 class Retries:
-    """The waits between the tries of one request: exponential backoff with jitter, until patience is over.
-
-    This is about single requests. Why a Job is created again is in session.py.
-    """
+    """The waits between the tries of one request: exponential backoff with jitter, until patience is over."""
 
     connection: Connection
     patience_seconds: float
@@ -353,7 +343,6 @@ class Retries:
     _wait_seconds: float = MIN_WAIT_SECONDS
 
     def reset(self) -> None:
-        """Note a try that went well: the next error starts with the shortest wait."""
         self._since, self._wait_seconds = None, MIN_WAIT_SECONDS
 
     def wait(self, error: ApiError, stop: threading.Event | None = None) -> None:
@@ -385,10 +374,7 @@ class Retries:
 
 
 def delete_exactly(connection: Connection, path: str, uid: str | None) -> None:
-    """Delete the object with this uid, and what it owns; do nothing if it is gone or another has its name.
-
-    `uid`: None for whichever object has the name. Raise ApiError as `Connection.request` does.
-    """
+    """Delete the object with this uid (None: any), and what it owns; do nothing if it is gone or has another."""
     body: JsonObject = {"propagationPolicy": "Background"} | ({"preconditions": {"uid": uid}} if uid else {})
     try:
         connection.request("delete", path, body=json.dumps(body).encode())

@@ -73,7 +73,6 @@ class DoctorDocument(Document):
 
 
 def judge(check: str, good: str, problem: str, hint: str, state: FindingState = "failed") -> Finding:
-    """Return that a check passed, in the words of `good`, or its problem if there is one."""
     return Finding(check, state, problem, hint) if problem else Finding(check, "ok", good)
 
 
@@ -154,8 +153,6 @@ def examine(connection: Connection, target: ClusterTarget, matrix: Matrix, store
     yield check_store(store_url)
 
 
-# What follows from profile and matrix alone.
-
 ANY_IMAGE = "registry.invalid/image"
 """Stands for an image that the profile does not name, so that all else can be looked at; `.invalid` is nobody's."""
 
@@ -203,8 +200,6 @@ def _split_problem(check: str, problem: object) -> Finding:
     return Finding(check, "failed", message, hint)
 
 
-# The API server, and what the user may do.
-
 MIN_VERSION = (1, 29)
 """The first with `podReplacementPolicy` of Jobs enabled by default: in earlier ones two attempts may run at once.
 https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/ (JobPodReplacementPolicy)"""
@@ -219,7 +214,6 @@ def check_version(subject: Subject) -> Finding:
 
 
 def check_permissions(subject: Subject) -> Iterator[Finding]:
-    """Yield whether the user has each permission of the runner; one it can do without is a warning at most."""
     queue, namespace = subject.target.queue, subject.namespace
     grant = f"`benchmatrix setup{f' --queue {queue}' if queue else ''} --user NAME` by an administrator grants them"
     grant_nodes = (
@@ -241,8 +235,6 @@ def check_permissions(subject: Subject) -> Iterator[Finding]:
             problem = missing and f"you may not {missing}{f' in namespace {where}' if where else ''}"
             yield judge(f"permissions {purpose}", "all are there", problem, remedy, state)
 
-
-# The namespace, what the cells need in it, and whether it takes their Jobs and pods.
 
 POD_SECURITY = "pod-security.kubernetes.io/enforce"
 SECRET_KEYS = (
@@ -293,22 +285,17 @@ def check_objects(subject: Subject) -> Iterator[Finding]:
 
 
 def check_jobs(subject: Subject) -> Iterator[Finding]:
-    """Submit a Job of each kind as a dry run, so that everything that may refuse it is asked."""
     for kind in subject.kinds:
         yield _try(subject, "Job", kind, "/apis/batch/v1", kind.job)
 
 
 def check_pods(subject: Subject) -> Iterator[Finding]:
-    """Submit a pod of each kind of Job as a dry run: quotas, limits and policies judge and change pods, not Jobs.
-
-    Only who may create pods can ask; a run needs no such right.
-    """
+    """Submit a pod of each kind of Job as a dry run: quotas, limits and policies judge and change pods, not Jobs."""
     for kind in subject.kinds:
         template = kind.job["spec"]["template"]
-        pod = {"apiVersion": "v1", "kind": "Pod"} | template
-        finding = _try(
-            subject, "pod", kind, "/api/v1", pod | {"metadata": template["metadata"] | {"generateName": "doctor-"}}
-        )
+        metadata = template["metadata"] | {"generateName": "doctor-"}
+        pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": metadata}
+        finding = _try(subject, "pod", kind, "/api/v1", pod)
         yield finding
         if finding.message.startswith("not "):  # tried, and nor would the others be
             return
@@ -351,8 +338,6 @@ def describe_pod_changes(template: Mapping[str, Any], pod: Mapping[str, Any]) ->
                     changes.append(f"{kind} of {name}: {given} {resource} instead of {amount}")
     return join_some(changes, 5, separator="; ")
 
-
-# The nodes: which can hold the cells, and GPUs with drivers new enough.
 
 AUTOSCALERS = {
     "Karpenter": "/apis/karpenter.sh",
@@ -399,9 +384,7 @@ def _find_autoscaler(connection: Connection) -> str:
 def _check_drivers(subject: Subject, nodes: Sequence[NodeStatus]) -> Iterator[Finding]:
     kinds = [kind for kind in subject.kinds if kind.cell.device == "gpu"]
     labelled = [node for node in nodes if any(not any(list_label_misfits(kind.pod_spec, node)) for kind in kinds)]
-    texts = {
-        node.name: next((node.labels[key] for key in DRIVER_LABELS if key in node.labels), "") for node in labelled
-    }
+    texts = {one.name: next((one.labels[key] for key in DRIVER_LABELS if key in one.labels), "") for one in labelled}
     known = {name: int(text) for name, text in texts.items() if text.isdigit()}
     for framework in sorted({kind.cell.framework for kind in kinds}) if labelled else ():
         check, (major, minor) = f"driver: {framework}", read_image_cuda(framework)

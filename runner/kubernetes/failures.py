@@ -179,7 +179,7 @@ def _blame_node(reason: str) -> Verdict:
 
 
 def find_node_fault(pod: PodStatus) -> str:
-    """Return in one line why the pod's node could not have measured any cell; empty if the node was not at fault."""
+    """Return in one line why the pod's node could not have measured any cell; empty if it could."""
     verdict = classify(pod)
     return verdict.message if verdict is not None and verdict.node_fault else ""
 
@@ -191,10 +191,8 @@ def find_interruption(pod: PodStatus) -> str:
 
 
 def judge_job(job: JobStatus, pod: PodStatus | None) -> Verdict | None:
-    """Return why a Job failed that does not speak against its cell: the repeat is to be measured again.
-
-    Its node was at fault, or its last pod was ended from outside in a way that its rules do not see. `pod`: the one
-    that decided; None: none is left.
+    """Return why a Job failed that does not speak against its cell: its node was at fault, or its last pod was ended
+    from outside in a way that its rules do not see. `pod`: the one that decided; None: none is left.
     """
     if job.end != "failed" or job.reason == DEADLINE:
         return None
@@ -259,9 +257,8 @@ def _explain_exit(pod: PodStatus, code: int, tail: str) -> tuple[FailureKind, st
     if BAD_ALLOC in tail:
         return "out-of-memory", f"C++ got no memory ({BAD_ALLOC}), and the framework ended the process"
     if code == EXIT_USER_ERROR:
-        return "bad-configuration", find_last_error(
-            tail
-        ) or "the order or the store is wrong; the log says nothing more"
+        last = find_last_error(tail) or "the order or the store is wrong; the log says nothing more"
+        return "bad-configuration", last
     if code == EXIT_TRY_AGAIN:
         last = find_last_error(tail) or "the log says nothing"
         return "infrastructure", f"not measured, however often it was tried: {last}"
@@ -356,7 +353,7 @@ def _find_time(event: dict[str, Any]) -> str:
 
 
 class PendingPods:
-    """Watches the Jobs in flight whose pod does not run; asks about all at once, and only while there are such."""
+    """Watches the Jobs in flight whose pod does not run; asks about all at once, and less often with time."""
 
     def __init__(self, run: OngoingRun) -> None:
         self.run = run
@@ -372,7 +369,6 @@ class PendingPods:
         return any("exceeded quota" in each and COUNTED_PODS in each for each in self._said.values())
 
     def note_progress(self, tracked: TrackedJob, job: JobStatus) -> None:
-        """Remember that cells which need the same nodes get on, if the Job runs or has ended."""
         if job.num_ready or job.end:
             self._last_progress[tracked.node_kind] = time.monotonic()
 
@@ -429,12 +425,7 @@ class PendingPods:
     def _explain_no_pod(self, tracked: TrackedJob, job: JobStatus) -> Verdict:
         """Return why a Job has no pod. One of which nobody says why is not given up for that."""
         pod = tracked.running_pod
-        if (
-            job.num_terminating
-            and pod is not None
-            and pod.deleted_at is not None
-            and pod.deleted_at < datetime.now(UTC)
-        ):
+        if job.num_terminating and pod and pod.deleted_at and pod.deleted_at < datetime.now(UTC):
             message = (
                 f"pod {pod.name} should have ended by {pod.deleted_at:%Y-%m-%dT%H:%M:%SZ}, but node {pod.node} does "
                 f"not say that it has; if that machine is lost, `kubectl delete node {pod.node}`"
@@ -463,7 +454,6 @@ class PendingPods:
         return seconds >= verdict.patience
 
     def _ask(self, now: float, *, is_needed: bool) -> None:
-        """Ask for reasons, twice as far apart each time."""
         if not is_needed:
             self._said, self._pause_seconds = {}, 0.0
         elif not self._pause_seconds or now >= self._next_request:

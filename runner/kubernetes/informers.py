@@ -40,7 +40,7 @@ def _make_busy(reason: str, message: str) -> BusyError:
 
 @dataclass(kw_only=True)
 class Informer(Generic[T]):
-    """Follows the objects of one kind that selectors name. `read` takes what matters from an object's JSON."""
+    """Follows the objects of one kind that selectors name."""
 
     connection: Connection
     path: str
@@ -93,7 +93,7 @@ class Informer(Generic[T]):
         return {"labelSelector": self.labels} | ({"fieldSelector": self.fields} if self.fields else {})
 
     def _watch(self) -> ApiError | None:
-        """Report changes since `_version` until the watch ends; return why, if not because its time is over."""
+        """Report changes until the watch ends; return why, if not because its time is over."""
         query = self._select() | {
             "watch": "1",
             "resourceVersion": self._version,

@@ -101,11 +101,7 @@ def _set_proxy(configuration: kubernetes.client.Configuration) -> None:
 
 
 def _read_authorization(client: kubernetes.client.ApiClient, context: str) -> dict[str, str]:
-    """Return the header that the client logs in with.
-
-    Without white space around its token: the client leaves the last line break of a `tokenFile`, at which http.client
-    would fail with the token in its message.
-    """
+    """Return the header that the client logs in with, without the last line break of a `tokenFile`."""
     headers: dict[str, str] = {}
     client.update_params_for_auth(headers, [], ["BearerToken"], "", "", None)
     for name, value in headers.items():
@@ -132,7 +128,7 @@ def find_kubeconfig() -> str:
 
 
 def list_contexts() -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the contexts of the kubeconfig, and the active one. Raise UserError if the file cannot be read."""
+    """Return the contexts of the kubeconfig, and the active one."""
     try:
         found = kubernetes.config.list_kube_config_contexts(find_kubeconfig())  # type: ignore[no-untyped-call]
     except Exception as error:  # noqa: BLE001  (it takes whatever YAML makes of the file)
@@ -158,7 +154,6 @@ def find_context(on: str) -> str:
 
 
 def name_user(context: str) -> str:
-    """Return the names of the kubeconfig and of the user in it that the context uses; in a pod, the account's token."""
     if context == IN_CLUSTER:
         return "the token of the service account (/var/run/secrets/kubernetes.io/serviceaccount/token)"
     with suppress(Exception):  # it only makes the message better

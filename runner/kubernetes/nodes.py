@@ -31,16 +31,15 @@ from runner.kubernetes.rendering import ANY_NODE, NodeWish
 from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
 from runner.profiles.model import is_shared
 
-# Where attempts ran: one document for each pod whose container has run.
-#
-# The informer of pods reports when a container runs; a node is asked for once. So it costs no request per pod.
-
 REFUSALS = (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
 
 
 @dataclass(kw_only=True)
 class Placements:
-    """Writes where the attempts of a run ran. `note` is for the main thread; the other methods block."""
+    """Writes where the attempts of a run ran: a document for each pod, and one request for each node.
+
+    `note` is for the main thread; the other methods block.
+    """
 
     run: OngoingRun
     placed: set[str] = field(default_factory=set)
@@ -52,7 +51,6 @@ class Placements:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def note(self, pod: PodStatus) -> None:
-        """Have the placement of a pod written if it runs, or did."""
         if pod.has_run and pod.node and pod.uid not in self.placed:
             self.placed.add(pod.uid)
             self.num_pending += 1
@@ -109,17 +107,13 @@ class Placements:
         return None if known is None else known.instance_type
 
     def complete(self) -> None:
-        """Write the placements that results lack and whose pods still exist: an earlier runner may have been killed.
-
-        Raise ApiError if the pods cannot be listed.
-        """
+        """Write the placements that results lack and whose pods still exist: an earlier runner may have been killed."""
         keys = map(parse_result_key, self.run.store.list_keys(results_prefix(self.run.run_id)))
         lacking = {key.attempt for key in keys if key is not None} - self.list_placed()
         if lacking:
             self.write_wanted(select_run(self.run.run_id), lambda attempt: attempt in lacking)
 
     def write_wanted(self, labels: str, is_wanted: Callable[[str], bool]) -> None:
-        """Write the placements of the pods with these labels that still exist; `is_wanted` is asked with their uids."""
         query, patience = {"labelSelector": labels}, SHORT_PATIENCE_SECONDS
         path = self.run.path("pods")
         for pod in self.run.connection.read_items(path, read_pod_status, query, patience_seconds=patience):
@@ -140,11 +134,8 @@ class Placements:
             return self._nodes[name]
 
 
-# Which nodes fail cells and are left out.
-#
-# Counted from the node faults of the run, those of earlier runners of it included. What ended ok is known from this
-# runner's time alone: without it a node merely stays left out for its hour.
-
+# Faults are counted from the whole run, what ended ok from this runner's time alone: without that a node merely stays
+# left out for its hour.
 MIN_FAULTS = 2
 """Faults of a node in a row, with nothing ended ok between them, after which it is left out. One may be a passing one:
 a device plugin that starts again, a kubelet that had no room for a moment. A third would cost another start of a pod
@@ -173,7 +164,7 @@ class PoolHealth:
     last: NodeFault | None = None
 
     def add(self, fault: NodeFault, *, is_earlier: bool) -> None:
-        """Count a fault. `is_earlier`: before this runner began; whether the run stops is for what this runner sees."""
+        """Count a fault. `is_earlier`: before this runner began; such faults do not stop the run."""
         self.num_in_a_row += not is_earlier
         self.last = fault
         if fault.node_name is not None:
@@ -232,7 +223,7 @@ class NodesAtFaultError(UserError):
 
 
 def read_node_faults(store: Store, run_id: str) -> list[NodeFault]:
-    """Return the node faults of a run that can be read, the oldest first. StoreError if the store cannot be used."""
+    """Return the node faults of a run that can be read, the oldest first."""
     found = []
     for _, data in store.get_listed(store.list_keys(node_faults_prefix(run_id))):
         with suppress(InvalidDocumentError):  # one fault less is counted; the next writes its own document
@@ -256,7 +247,6 @@ class NodeFaults:
     """The Jobs, by uid, that had failed when this runner began."""
 
     def load(self, faults: Iterable[NodeFault]) -> None:
-        """Count the faults that earlier runners of the run have stored, the oldest first."""
         for fault in faults:
             self._add(fault, is_earlier=True)
 
@@ -329,7 +319,6 @@ class NodeFaults:
 
 
 def make_node_fault(tracked: TrackedJob, reason: str, source: PodStatus | JobStatus) -> NodeFault:
-    """Return the fault that ended an attempt at a repeat: of its pod, or of its Job where no pod is left."""
     return NodeFault(
         run_id=tracked.key.run_id,
         cell_id=tracked.key.cell_id,
@@ -343,28 +332,17 @@ def make_node_fault(tracked: TrackedJob, reason: str, source: PodStatus | JobSta
     )
 
 
-# Which node the cells of a comparison share.
-#
 # A block is what the report compares within a round: the same work in other frameworks, modes and precisions. Its first
 # cell goes to any node. As soon as that is known, the next one is submitted, and its pod waits for this node; and so
 # on. A cell that waits too long while no cell of the run is on its node goes to any node, of the same machine type if
 # possible. docs/decisions/0020-nodes.md has the reasons.
-
 BLOCK_FIELDS = (
-    "model",
-    "device",
-    "phase",
-    "num_gpus",
-    "batch_size",
-    "input_size",
-    "num_classes",
-    "data_dir",
+    *("model", "device", "phase", "num_gpus", "batch_size", "input_size", "num_classes", "data_dir"),
     "seed",
 )
 """What the cells of a block have in common: all that is no protocol, but framework, mode and precision. A test holds
 it against the comparisons of the report. GPU against CPU and scaling are not in it: a CPU cell's node has no GPU."""
 BlockKey = tuple[object, ...]
-"""What identifies a block: the number of the round and the values of BLOCK_FIELDS."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -437,7 +415,7 @@ class SharedNodes:
         return replace(avoided, node=block.node)
 
     def note_job(self, tracked: TrackedJob, job: JobStatus) -> None:
-        """Note which node a Job is bound to, whichever runner created it: the others of its block belong there too."""
+        """Note which node a Job is bound to, whichever runner created it."""
         block = self._block_by_job.get(tracked.name)
         if block is not None and not block.node:
             block.node = job.required_node
@@ -465,7 +443,6 @@ class SharedNodes:
         return self._let_next_go(tracked, block)
 
     def forget_pods(self) -> None:
-        """Forget which pods the nodes have: all that exist are about to be noted again."""
         self._pods_by_node.clear()
 
     def note_end(self, tracked: TrackedJob) -> list[TrackedJob]:
@@ -480,10 +457,7 @@ class SharedNodes:
         return following
 
     def check(self) -> list[TrackedJob]:
-        """Return the Jobs that have waited too long for their node, to be deleted; to be called about once a second.
-
-        They are created again for any node, as if somebody had deleted them.
-        """
+        """Return the Jobs that have waited too long for their node: they are deleted, and created again for any."""
         now, released = time.monotonic(), []
         for name, (tracked, node) in list(self._bound.items()):
             is_waiting = tracked.state == "in-flight" and any(pod.unschedulable for pod in tracked.pods.values())
@@ -511,18 +485,16 @@ class SharedNodes:
 
 
 def identify_block(cell: Cell, number: int) -> BlockKey:
-    """Return what the repeats of a block have in common: `number` is that of the repeat."""
     # With device plugins, each way of sharing a GPU and each number of clients has nodes of its own.
     shares = (cell.sharing, cell.tenants) if is_shared(cell) else ()
     return number, *(getattr(cell, name) for name in BLOCK_FIELDS), *shares
 
 
 def find_former_nodes(run: OngoingRun, blocks: Collection[BlockKey]) -> dict[BlockKey, tuple[str, str]]:
-    """Return the node of each of these blocks that ran under an earlier runner, and its machine type; blocks.
+    """Return the node of each of these blocks that ran under an earlier runner, and its machine type.
 
     The node is that where most of the block's attempts ran, of several the first in the alphabet; empty: the cluster
-    has it no longer. The type is empty where it is unknown. A placement that is damaged counts as none. StoreError if
-    the store cannot be used.
+    has it no longer. The type is empty where it is unknown.
     """
     cells = {planned.cell.cell_id: planned.cell for planned in run.plan.cells}
     wanted: dict[str, BlockKey] = {}

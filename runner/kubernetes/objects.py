@@ -13,8 +13,6 @@ from kubernetes.utils.quantity import parse_quantity
 from bench.schema import Node
 from runner.kubernetes.names import CELL_LABEL, CONTAINER, POOL_LABEL, REPEAT_LABEL
 
-# The node affinity of a pod: where Kubernetes keeps it, and what it requires.
-
 # https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#node-affinity
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -30,10 +28,7 @@ def list_required_terms(pod: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return terms
 
 
-# Read what labels and the status of a Node object say of its machine.
-#
-# Machine type, region and zone: https://kubernetes.io/docs/reference/labels-annotations-taints/
-
+# https://kubernetes.io/docs/reference/labels-annotations-taints/
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 REGION = "topology.kubernetes.io/region"
 ZONE = "topology.kubernetes.io/zone"
@@ -98,12 +93,10 @@ def find_capacity_type(labels: Mapping[str, str]) -> tuple[bool | None, str | No
 
 
 def read_quantity(text: str | float) -> Decimal:
-    """Return a quantity of Kubernetes, such as `500m` or `4Gi`, in cores, bytes or pieces; ValueError if it is none."""
+    """Return a quantity of Kubernetes, such as `500m` or `4Gi`, in cores, bytes or pieces."""
     amount: Decimal = parse_quantity(text)  # type: ignore[no-untyped-call]
     return amount
 
-
-# Read what the runner keeps of Jobs and pods from the API's JSON: a few hundred bytes each.
 
 OWN_CONTAINER = r"bench|tenant-[0-9]+"
 """The names of the containers that measure, as rendering.tenant_containers gives them."""
@@ -189,7 +182,6 @@ class PodStatus:
     """Why its container does not start: such as `ErrImagePull`."""
     waiting_message: str
     exit_code: int | None
-    signal: int | None
     end_reason: str
     """`OOMKilled`, `Error`, ... of the container, or the pod's own: `Evicted`, `DeadlineExceeded`."""
     end_message: str
@@ -251,7 +243,7 @@ def read_job_status(job: dict[str, Any]) -> JobStatus:
 
 
 def read_remaining_job(job: dict[str, Any]) -> JobStatus | None:
-    """Return what matters of a Job, None of one that is being deleted."""
+    """As `read_job_status`, but None of a Job that is being deleted."""
     return None if "deletionTimestamp" in job["metadata"] else read_job_status(job)
 
 
@@ -283,7 +275,6 @@ def read_pod_status(pod: dict[str, Any]) -> PodStatus:
         waiting_reason=waiting.get("reason", ""),
         waiting_message=waiting.get("message", ""),
         exit_code=terminated.get("exitCode") if is_known else None,
-        signal=terminated.get("signal") or None,
         end_reason=status.get("reason", "") or terminated.get("reason", ""),
         end_message=terminated.get("message", "") or status.get("message", ""),
         pod_reason=status.get("reason", ""),
@@ -304,7 +295,6 @@ _ENDS: dict[str, Literal["complete", "failed"]] = {"Complete": "complete", "Fail
 
 
 def _find_named(containers: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return the entry of the container that measures, or leads the other tenants; empty if there is none."""
     return next((found for found in containers if found["name"] == CONTAINER), {})
 
 

@@ -40,7 +40,7 @@ LOG_PATIENCE_SECONDS = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class EndedFromOutside:
-    """A Job that failed for a reason that is not the cell's: the repeat is to be measured again, by another Job."""
+    """A Job that failed for a reason that is not the cell's: the repeat is to be measured again."""
 
     pods: tuple[PodStatus, ...]
     is_node_fault: bool
@@ -56,7 +56,7 @@ class ResultRecorder:
     """Whether a record of the run was read."""
 
     def find_record(self, tracked: TrackedJob) -> Result | None:
-        """Return the record of this retry round, or None if the store has none yet, or none that can be read.
+        """Return the newest record of this retry round; None: the store has none that can be read.
 
         Raise UserError where it has one of another version of this tool, and none of the run was read before: then the
         images are of that version, and no record of the run will be readable.
@@ -92,10 +92,7 @@ class ResultRecorder:
         return self.record_failure(tracked, failure, job, pods)
 
     def end(self, tracked: TrackedJob, failure: Failure | None) -> Result | None:
-        """Delete a Job whose pod does not start; return the record of its repeat if it has one after all.
-
-        Otherwise write `failure` as its record and return that, or None if there is no `failure`.
-        """
+        """Delete a Job whose pod does not start; return the record of its repeat, or else that of `failure` if any."""
         self.delete_job(tracked.name)
         found = self.find_record(tracked)
         if found is not None or failure is None:
@@ -103,11 +100,9 @@ class ResultRecorder:
         return self.record_failure(tracked, failure, tracked.job, list(tracked.pods.values()))
 
     def delete_job(self, name: str, uid: str | None = None) -> None:
-        """Delete a Job and its pods; a Job that is gone already, or has another `uid` than this, is no error."""
         delete_exactly(self.run.connection, f"{self.run.path('jobs')}/{name}", uid)
 
     def _list_keys(self, tracked: TrackedJob) -> list[str]:
-        """Return the keys of the repeat's records, less those of earlier retry rounds."""
         prefix, keys = f"{results_prefix(tracked.key.run_id)}{tracked.key.cell_id}", []
         for key in self.run.store.list_keys(prefix):
             parts = parse_result_key(key)

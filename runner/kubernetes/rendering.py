@@ -22,14 +22,9 @@ from runner.kubernetes.objects import INSTANCE_TYPE, MAX_WEIGHT, PREFERRED, REQU
 from runner.profiles.model import Profile
 from runner.sources import find_source
 
-# The fingerprint of a run: what its Jobs measure for, and with what, in a few hex digits.
-#
-# It is in the name and in a label of every Job. So the same run id with another store, plan or images gives
-# other Jobs, in the same namespace too, and a runner that starts again with the same ones finds its own.
-
 
 def compute_fingerprint(run: Run, profile: Profile, store_url: str) -> str:
-    """Return the hex digits for the Jobs of a run. UserError if the profile names no image for one of its cells.
+    """Return the hex digits in the name and in a label of every Job of a run, by which a runner knows its own.
 
     In it: the store's URL, variables and Secret that lead the cells to their store and can change what they measure,
     the planned cells and repeats, the images by reference, and the cores of a cell. Not in it: what decides only where
@@ -47,10 +42,8 @@ def compute_fingerprint(run: Run, profile: Profile, store_url: str) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:HASH_DIGITS]
 
 
-# Merge a profile's overlay into a rendered Job, as `kubectl patch` merges: lists by the names of their items.
-#
+# An overlay is merged as `kubectl patch` merges: lists by the names of their items.
 # https://kubernetes.io/docs/tasks/manage-kubernetes-objects/update-api-object-kubectl-patch/
-
 MERGE_KEYS: Mapping[str, str] = {
     "containers": "name",
     "env": "name",
@@ -77,10 +70,7 @@ REPLACEABLE = frozenset(
 
 
 def merge_overlay(base: Any, added: Any, path: tuple[str, ...], *, source: str) -> Any:
-    """Return a part of a pod's template, at this path, merged with that of the overlay.
-
-    Raise UserError if the overlay changes a value that the tool sets; `source` begins the message.
-    """
+    """Return a part of a pod's template, at this path, merged with the overlay's; `source` begins messages."""
     if isinstance(base, dict) and isinstance(added, dict):
         return base | {
             key: merge_overlay(base[key], value, (*path, key), source=source) if key in base else value
@@ -104,11 +94,6 @@ def merge_overlay(base: Any, added: Any, path: tuple[str, ...], *, source: str) 
     return added
 
 
-# Gives a Job's pod a container for each tenant of its cell, of which the first, `bench`, leads the others.
-#
-# One pod, so that the group is placed, preempted, evicted and measured again as a whole: see
-# docs/decisions/0036-tenants.md.
-
 OWN_VOLUMES = ("tmp", "shm")
 """Volumes that each tenant has to itself, as if it were alone."""
 
@@ -116,7 +101,8 @@ OWN_VOLUMES = ("tmp", "shm")
 def add_tenants(job: MutableMapping[str, Any], num_tenants: int) -> None:
     """Give a Job's pod `num_tenants` copies of its one container, and tell each copy its number.
 
-    They differ in that, in their names and in their OWN_VOLUMES. How any of them ended decides what the Job does next:
+    One pod, so that the group is placed, preempted and measured again as a whole: docs/decisions/0036-tenants.md.
+    How any of them ended decides what the Job does next:
     https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy
     """
     pod = job["spec"]["template"]["spec"]
@@ -141,15 +127,13 @@ def add_tenants(job: MutableMapping[str, Any], num_tenants: int) -> None:
         rule.get("onExitCodes", {}).pop("containerName", None)
 
 
-# The node that a Job's pod should run on and those that it keeps off: affinity, added to what its pool asks for.
-#
-# By the node's name (kubernetes/kubernetes#62002), which the label `kubernetes.io/hostname` need not be:
-# iovisor/kubectl-trace#173, rancher/local-path-provisioner#186.
-
-
 @dataclass(frozen=True, kw_only=True)
 class NodeWish:
-    """Where a Job's pod should run: nodes by name."""
+    """Where a Job's pod should run, by affinity to the names of nodes (kubernetes/kubernetes#62002).
+
+    The label `kubernetes.io/hostname` need not be the name: iovisor/kubectl-trace#173,
+    rancher/local-path-provisioner#186.
+    """
 
     node: str = ""
     """The pod waits for it. Empty: any."""
@@ -189,11 +173,8 @@ def _match(key: str, operator: str, value: str) -> dict[str, Any]:
     return {"key": key, "operator": operator, "values": [value]}
 
 
-# Render the Jobs of planned repeats: JSON, as the API takes it.
-#
 # The template is rendered and read once per shape: what the Jobs of one shape differ in are whole strings, which enter
 # the finished JSON as JSON strings. So no value can leave its place.
-
 MANIFESTS = find_source("manifests")
 IMAGE_GROUP = 65532
 """The group of the images' user, as images/framework.Dockerfile sets it."""
@@ -248,7 +229,7 @@ class JobRenderer:
         return fill_shape(self._shapes[kind], values)
 
     def collect_values(self, planned: PlannedCell) -> dict[str, object]:
-        """Return what the template needs for the Jobs of one shape, except the slots; UserError as `render`."""
+        """Return what the template needs for the Jobs of one shape, except the slots."""
         cell, profile = planned.cell, self.profile
         pool, sharing = profile.find_pool(cell), profile.find_sharing(cell)
         if pool is None:
@@ -298,8 +279,7 @@ def render_shape(
 ) -> tuple[str, ...]:
     """Return a Job's JSON cut where the values of the slots belong: text and names of slots in turns, text at its ends.
 
-    `wish`: of its node, only whether there is one. The profile's overlay is merged into the Job before its pod has a
-    container for each tenant. UserError if that cannot be.
+    `wish`: of its node, only whether there is one.
     """
     token = secrets.token_hex(8)
     stand_ins = {name: f"slot-{name.replace('_', '-')}-{token}" for name in SLOTS}
@@ -326,7 +306,6 @@ def fill_shape(pieces: Sequence[str], values: Mapping[str, str]) -> bytes:
 
 
 def render_manifests(template: str, **values: object) -> list[dict[str, Any]]:
-    """Return what a template of `manifests/` gives with its values in it; an undefined name is an error."""
     text = _open_templates().get_template(template).render(**values)
     return list(yaml.load_all(text, Loader=_LOADER))  # noqa: S506  (a safe loader, the fast one where it is there)
 

@@ -29,12 +29,10 @@ from runner.profiles.model import Profile
 from runner.runs import Records, RecordSnapshot, RunRequest, begin_run, select_missing
 from runner.terminal import format_wait, join_printable
 
-# Where the Jobs of a run go: the cluster, its namespace and queue, and what it can run.
-
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterTarget:
-    """The cluster, namespace and queue that the Jobs go to."""
+    """The cluster that the Jobs of a run go to, with its namespace and queue."""
 
     context: str
     profile: Profile
@@ -44,7 +42,6 @@ class ClusterTarget:
 
     @classmethod
     def find(cls, on: str, profile: str | None, namespace: str | None, queue: str | None) -> "ClusterTarget":
-        """Return the target that the options name; `on` is a context, `current` or `in-cluster`. UserError if none."""
         context = find_context(on)
         found = find_profile(profile, context)
         if namespace is not None:
@@ -77,9 +74,8 @@ class ClusterRun(RunRequest, RunBounds):
                 f"name a bucket, {BUCKET_URLS}"
             )
         matrix = load_matrix(self.matrix, is_data_here=False)
-        plan = plan_run(
-            matrix, self.target.profile.explain_unsupported, run_id=self.run_id, cluster=self.target.cluster
-        )
+        explain, cluster = self.target.profile.explain_unsupported, self.target.cluster
+        plan = plan_run(matrix, explain, run_id=self.run_id, cluster=cluster)
         check_prices(self.target.profile, (planned.cell.device for planned in plan.cells), self.max_cost)
         return plan
 
@@ -142,11 +138,7 @@ class ClusterRun(RunRequest, RunBounds):
                 console.print(f"estimated cost of the run so far: {session.spending.cost}")
 
     def _refuse_other_measurements(self, ongoing: OngoingRun) -> None:
-        """Raise UserError if unfinished Jobs of the run would measure something else than this command.
-
-        They were made with other images, variables or cores, or for another plan. One LIST, from which the server
-        leaves out the Jobs that have the run's fingerprint.
-        """
+        """Raise UserError if unfinished Jobs of the run would measure something else than this command."""
         run, connection = ongoing.plan, ongoing.connection
         # `!=` takes Jobs without the label too:
         # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#equality-based-requirement
@@ -180,7 +172,6 @@ class ClusterRun(RunRequest, RunBounds):
         )
 
     def list_missing(self, run: Run, snapshot: RecordSnapshot) -> list[TrackedJob]:
-        """Return a tracked Job for every repeat that is missing, in the order to measure them."""
         fingerprint = compute_fingerprint(run, self.target.profile, self.store.url)
         return [
             TrackedJob(
@@ -199,8 +190,6 @@ class ClusterRun(RunRequest, RunBounds):
         ]
 
 
-# How a run stands on its cluster: its Jobs by state, why some wait, and how fast they finish.
-
 RATE_WINDOW = timedelta(minutes=10)
 """The rate is that of the Jobs that finished last."""
 
@@ -213,9 +202,9 @@ PHASES: Mapping[JobPhase, str] = {name: name for name in ("finished", "failed", 
 def inspect_run(
     connection: Connection, namespace: str, run_id: str, store_url: str, num_missing: int
 ) -> tuple[bool, list[str]]:
-    """Return whether the run whose results are in the store goes on now, and the lines to print of its Jobs.
+    """Return whether a run goes on now, and the lines to print of its Jobs: how many, why some wait, how fast they end.
 
-    `num_missing`: repeats without a record, in flight or not submitted. UserError if the API server refuses.
+    `num_missing`: repeats without a record, in flight or not submitted.
     """
     query = {"labelSelector": select_run(run_id, store_url=store_url)}
     with connection.explain_refusals():

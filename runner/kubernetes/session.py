@@ -19,14 +19,12 @@ Kubernetes makes the retries, inside one Job; the runner only watches. manifests
 - `podReplacementPolicy: Failed`: a pod is replaced only when it has ended, so no two attempts run at once.
 - `activeDeadlineSeconds` of the Job ends all of this; that of the pod ends one attempt.
 
-What a Job that failed for good means for the repeat is in failures.py.
+The runner creates a Job again, under the same name, in two cases:
 
-The runner creates a Job again, under the same name, in two cases. The first: the Job is gone (somebody deleted it, or
-its TTL was over), the store has no record of it some seconds later, none of its pods runs on without it, and the run
-was not cancelled. The second:
-the Job failed for a reason that is not the cell's and that its rules cannot tell: its node was at fault,
-or its pod was taken down without the condition DisruptionTarget. The failed Job is deleted then. `--retry-failed` is
-not a retry within a run: it plans repeats whose record is a failure anew, with a new `retry_round` and so a new name.
+- the Job is gone (somebody deleted it, or its TTL was over), the store has no record of it some seconds later, none of
+  its pods runs on without it, and the run was not cancelled;
+- the Job failed for a reason that is not the cell's and that its rules cannot tell: its node was at fault, or its pod
+  was taken down without the condition DisruptionTarget (failures.py).
 """
 
 import threading
@@ -134,10 +132,8 @@ class ClusterSession:
     def measure(self) -> None:
         """Measure everything that is missing, and return when each repeat has its terminal record.
 
-        UserError if the cluster refuses; NodesAtFaultError if no node of a pool can measure; RunCancelled if the run
-        was cancelled; DeadlinePassed if time is up: what had ended has its record then, Jobs that have not finished
-        are left as they are; BudgetSpent if the cap on the cost leaves no room for what is missing, when everything
-        that was submitted has its record.
+        NodesAtFaultError if no node of a pool can measure; RunCancelled; DeadlinePassed when what had ended has its
+        record; BudgetSpent when everything that was submitted has its record.
         """
         with self.run.dispatcher, self.run.connection.explain_refusals():
             try:
@@ -194,7 +190,7 @@ class ClusterSession:
             self._finished_jobs.make_room()
 
     def _await_records(self) -> None:
-        """Create no further Job, and wait until those that have ended have records: the rest is deleted then."""
+        """Create no further Job, and wait until those that have ended have records."""
         if not self._has_begun:
             return
         self._submission.stop(RECORDING_SECONDS)
@@ -219,14 +215,13 @@ class ClusterSession:
             self._on_job_event(job, is_deleted=False)
 
     def _begin(self, jobs: list[JobStatus]) -> None:
-        """Find out what is missing. Finished Jobs of other repeats have been recorded by an earlier runner."""
         self._has_begun = True
         self.run.jobs.add(self._list_missing())
         self._capacity.begin()
         self._node_faults.begin(jobs)
         self._submission.add(self._shared_nodes.begin(self.run.jobs))
         missing = {tracked.repeat.key for tracked in self.run.jobs}
-        for job in sorted(jobs, key=lambda job: job.created_at):
+        for job in sorted(jobs, key=lambda job: job.created_at):  # recorded by an earlier runner
             if job.end and job.number and (job.cell_id, job.number) not in missing:
                 self._finished_jobs.add(job, None)
 
@@ -310,7 +305,7 @@ class ClusterSession:
         self.run.dispatcher.record(find, partial(self._finish_or_requeue, tracked, job))
 
     def _end(self, tracked: TrackedJob, failure: Failure | None) -> None:
-        """Delete a Job and record why its repeat failed; None: no node took its pod, it is created again later."""
+        """Delete a Job and record why its repeat failed; None: it is created again later."""
         self.run.jobs.move(tracked, "recording")
         end = partial(self._recorder.end, tracked, failure)
         self.run.dispatcher.record(end, partial(self._finish_or_requeue, tracked, tracked.job))
@@ -387,13 +382,11 @@ class ClusterSession:
     # Measuring again.
 
     def _blame_node(self, tracked: TrackedJob, job: JobStatus) -> None:
-        """Replace an unfinished Job whose pod its node cannot start by another, or give the repeat up."""
         self.run.jobs.move(tracked, "recording")
         pods = tuple(pod for pod in tracked.pods.values() if find_node_fault(pod))
         self._measure_again(tracked, job, EndedFromOutside(pods=pods, is_node_fault=True))
 
     def _measure_again(self, tracked: TrackedJob, job: JobStatus, ended: EndedFromOutside) -> None:
-        """Store the faults of a failed Job's nodes, and replace it by another, or give the repeat up."""
         faults: list[NodeFault] = []
         failure, delay_seconds = None, 0.0
         if ended.is_node_fault:
@@ -431,10 +424,7 @@ class ClusterSession:
         return Failure(kind="infrastructure", message=message), 0.0
 
     def _handle_missing_job(self, tracked: TrackedJob) -> None:
-        """Search the store for the record of a Job that is gone, and create the Job again if there is none.
-
-        Who deleted it may have cancelled the run; another runner may have given it up and be writing the record.
-        """
+        """Search the store for the record of a Job that is gone, and create the Job again if there is none."""
         self.run.jobs.move(tracked, "recording")
         self._watcher.check()
         find, then = partial(self._recorder.find_record_or_pod, tracked), partial(self._handle_found, tracked)

@@ -1,7 +1,4 @@
-"""What runs need in their namespace: the rights that their runner asks for, and what `setup` applies to a cluster.
-
-The Roles of `setup` are rendered from the rights, and `doctor` asks about them.
-"""
+"""What runs need in their namespace: the rights that their runner asks for, and what `setup` applies to a cluster."""
 
 import base64
 import json
@@ -32,8 +29,6 @@ from runner.matrix import order_repeats
 from runner.profiles import IN_CLUSTER
 from runner.profiles.model import Profile
 
-# What the runner asks the API server for.
-
 
 @dataclass(frozen=True)
 class Permission:
@@ -58,28 +53,22 @@ RUN_PERMISSIONS = (
     Permission("", "pods/log", ("get",), "take the record of a cell that could not reach the store"),
     Permission("", "events", ("list",), "explain why a Job has no pod"),
 )
-"""What a run needs, and nothing else."""
 CLEANUP_PERMISSIONS = (Permission("", "pods", ("delete",), "delete pods whose Job is gone"),)
 """What `benchmatrix clean` needs on top of the permissions of a run."""
 CANCEL_PERMISSIONS = (Permission("batch", "jobs", ("list", "delete"), "delete the Jobs"),)
-"""All that `cancel` needs."""
 NODE_PERMISSION = Permission(
     "",
     "nodes",
     ("get", "list"),
     "record the machine type, zone and kubelet of every result, and count the cells that fit on the nodes",
 )
-"""What a run can do without: it asks for each node once, and lists the nodes every two minutes.
-
-Nodes are in no namespace, so that no Role can allow it."""
+"""What a run can do without. Nodes are in no namespace, so that no Role can allow it."""
 QUEUE_PERMISSIONS = (
     Permission("kueue.x-k8s.io", "workloads", ("list",), "say why Kueue has not started a Job"),
     Permission("kueue.x-k8s.io", "localqueues", ("get",), "say whether a queue is there and active"),
 )
 """What a run with a queue asks for and can do without."""
 
-
-# Whether the user may do that: asked first, so that a command is refused before it has changed anything.
 
 UNKNOWN_USER = "a user that it does not name"
 _NO_REVIEW = (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
@@ -138,8 +127,6 @@ def check_permissions(connection: Connection, namespace: str, permissions: Itera
         )
 
 
-# Render the manifests of what a run needs in its namespace, in the order to apply them.
-
 RUNNER_ACCOUNT = "benchmatrix-runner"
 STORE_PART = "s3"
 STORE_NAME = "benchmatrix-store"
@@ -173,10 +160,7 @@ class SetupTemplate:
             )
 
     def render(self) -> dict[str, list[Manifest]]:
-        """Return the manifests by the name of their template, in the order to apply them, except the Secret.
-
-        Raise UserError if a value of the profile makes one that Kubernetes would not take.
-        """
+        """Return the manifests by the name of their template, in the order to apply them, except the Secret."""
         parts = {
             "namespace": render_manifests("namespace.yaml.j2", profile=self.profile),
             "rbac": render_manifests(
@@ -195,7 +179,6 @@ class SetupTemplate:
         return {name: manifests for name, manifests in parts.items() if manifests}
 
     def render_store_secret(self, access_key: str, secret_key: str) -> Manifest:
-        """Return the Secret with the keys of the S3 server in the cluster. A comma in a key is not possible."""
         (secret,) = render_manifests(
             "s3-secret.yaml.j2",
             profile=self.profile,
@@ -221,13 +204,11 @@ def dump_manifests(manifests: Sequence[Manifest]) -> str:
     return json.dumps(one, indent=2, ensure_ascii=False)
 
 
-# Write the manifests of a run and of its set-up as JSON files.
-
 SETUP_FOLDER = "setup"
 
 
 def write_manifests(folder: Path, run: Run, profile: Profile, store_url: str, queue: str | None) -> None:
-    """Write one file per Job and, in a folder below, the set-up. Raise UserError if other manifests are there."""
+    """Write one JSON file per Job and, in a folder below, the set-up. UserError if other manifests are there."""
     parts = SetupTemplate(profile=profile).render()
     files = {f"{SETUP_FOLDER}/{i}-{name}.json": dump_manifests(parts[name]) for i, name in enumerate(parts, start=1)}
     files |= _render_jobs(run, profile, store_url, queue)
@@ -275,7 +256,7 @@ class Installer:
     template: SetupTemplate
 
     def install(self) -> list[str]:
-        """Apply everything; return what became of each object. Raise UserError if the API server refuses."""
+        """Apply everything; return what became of each object."""
         done = []
         for part, manifests in self.template.render().items():
             if part == STORE_PART:  # its pod waits for the keys
@@ -286,8 +267,7 @@ class Installer:
     def await_store(self) -> dict[str, str]:
         """Wait until the S3 server in a kind cluster serves; return the variables that lead this machine to it.
 
-        A shell takes them, so they are those alone that a set-up writes into the Secret. UserError if it does not serve
-        within STORE_SECONDS, or the Secret cannot be read.
+        A shell takes them, so they are those alone that a set-up writes into the Secret.
         """
         profile, deadline = self.template.profile, time.monotonic() + STORE_SECONDS
         path = f"/apis/apps/v1/namespaces/{profile.namespace}/deployments/{STORE_NAME}"
@@ -337,7 +317,6 @@ class Installer:
 
     @contextmanager
     def _explain(self, name: str) -> Iterator[None]:
-        """Raise as UserError what the API server refuses about an object."""
         try:
             yield
         except ApiError as error:

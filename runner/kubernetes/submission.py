@@ -55,7 +55,6 @@ class FinishedJobs:
         self._delete_more()
 
     def make_room(self) -> None:
-        """Have all of them deleted, from now on: a quota that is used up counts them."""
         self._is_room_needed = True
         self._delete_more()
 
@@ -88,9 +87,8 @@ class FinishedJobs:
                 if job.end == "failed":
                     delete_exactly(self.run.connection, f"{path}/{job.name}", job.uid)
         except ApiError as error:  # their TTL deletes them
-            self.run.dispatcher.warn_later(
-                f"finished Jobs are not deleted: {error.message}", "deletion of finished Jobs"
-            )
+            message = f"finished Jobs are not deleted: {error.message}"
+            self.run.dispatcher.warn_later(message, "deletion of finished Jobs")
 
     def _handle_deleted(self, _: None) -> None:
         self._num_deletions -= 1
@@ -136,7 +134,6 @@ class Submission:
             self._waiting[tracked.node_kind].appendleft((-1, tracked))
 
     def retry(self, tracked: TrackedJob, delay_seconds: float = 0.0) -> None:
-        """Queue a Job that is gone and left no record, behind all others, after a delay."""
         self.run.jobs.move(tracked, "to-submit")
         if delay_seconds:
             self.run.dispatcher.call_later(delay_seconds, partial(self._add_after_pause, tracked))
@@ -173,13 +170,12 @@ class Submission:
             self.run.dispatcher.submit(create, partial(self._handle_created, tracked))
 
     def stop(self, seconds: float) -> None:
-        """Create no further Job: requests that wait for the API server are given up; waits `seconds` at most."""
+        """Create no further Job, and wait for requests under way, `seconds` at most."""
         self._is_stopped.set()
         self.run.dispatcher.stop_submitting(seconds)
 
     def _add_after_pause(self, tracked: TrackedJob) -> None:
-        """Queue a Job; meanwhile there may have been no Job whose end would show a cancellation."""
-        self.cancellation_watcher.check()
+        self.cancellation_watcher.check()  # there may have been no Job whose end would show a cancellation
         self.add([tracked])
 
     def _take_next(self) -> TrackedJob | None:
@@ -201,19 +197,16 @@ class Submission:
         return None
 
     def _create(self, tracked: TrackedJob, wish: NodeWish) -> bool:
-        """Create the Job; return whether a quota left room. A Job that exists already was created by another runner."""
+        """Create the Job, if no other runner has; return whether a quota left room."""
         body = self.run.renderer.render(tracked.repeat.planned, tracked.key, wish)
         try:
             path = self.run.path("jobs")
             self.run.connection.request("create", path, body=body, stop=self._is_stopped)
         except ApiError as error:
             if error.status == HTTPStatus.FORBIDDEN and "exceeded quota" in error.message:
-                hint = (
-                    "finished Jobs count until they are deleted: those of this run are now, once they have their record"
-                )
-                self.run.dispatcher.warn_later(
-                    f"no room for more Jobs at present: {error.message} ({hint})", "quota of Jobs"
-                )
+                hint = "finished Jobs count until they are deleted: those of this run are now, once they are recorded"
+                message = f"no room for more Jobs at present: {error.message} ({hint})"
+                self.run.dispatcher.warn_later(message, "quota of Jobs")
                 return False
             if error.reason != ALREADY_EXISTS and not self._is_stopped.is_set():
                 raise

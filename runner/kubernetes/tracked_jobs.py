@@ -21,11 +21,6 @@ from runner.kubernetes.rendering import JobRenderer, compute_fingerprint
 from runner.matrix import Repeat
 from runner.profiles.model import is_shared
 
-# The event queue of the main thread, and the daemon threads that send its requests.
-#
-# All state is changed on the main thread, which runs one queued call after the other; so nothing else needs a lock. The
-# threads neither outlive the process nor keep it from ending, as a pool's would.
-
 NUM_SUBMITTERS = 16
 NUM_RECORDERS = 8
 MAX_BATCH = 500
@@ -42,7 +37,7 @@ T = TypeVar("T")
 
 
 class RequestThreads:
-    """Daemon threads that take work from one queue; it must not raise."""
+    """Daemon threads that take work from one queue: they do not keep the process from ending, as a pool's would."""
 
     def __init__(self, num_threads: int, name: str) -> None:
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -73,7 +68,7 @@ class RequestThreads:
 
 @dataclass(kw_only=True)
 class Dispatcher:
-    """Runs calls on the main thread, and requests on other threads.
+    """Runs calls on the main thread, where all state is changed, so that nothing needs a lock; requests on others.
 
     Stops at the end of its `with` block and waits for its requests under way, also after an error: otherwise they would
     go on beside whatever comes next, each with a socket. Ctrl-C, and a signal that ends the process, are not to wait
@@ -105,14 +100,13 @@ class Dispatcher:
             threads.stop()
 
     def post(self, call: Callable[[], None]) -> None:
-        """Queue a call for the main thread; may be used from any thread."""
         self._queue.put(call)
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
         self._later.enter(seconds, 0, call)
 
     def run_next(self) -> None:
-        """Wait TICK_SECONDS at most for a call; run it and those queued behind it. Raise what they raise."""
+        """Wait TICK_SECONDS at most for a call; run it and those queued behind it."""
         with suppress(queue.Empty):
             self._queue.get(timeout=TICK_SECONDS)()
             for _ in range(MAX_BATCH):
@@ -120,19 +114,15 @@ class Dispatcher:
         self._later.run(blocking=False)
 
     def stop_submitting(self, seconds: float) -> None:
-        """Drop the Jobs that are queued, and wait for the requests under way, `seconds` at most."""
         self._submitters.stop()
         self._submitters.await_end(time.monotonic() + seconds)
 
     def submit(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
-        """Run `work`, which creates a Job, on a submitting thread and pass its result to `then` on the main thread.
-
-        What `work` raises is raised on the main thread.
-        """
+        """Run `work` on a submitting thread and pass its result, or what it raises, to the main thread."""
         self._run(self._submitters, work, then)
 
     def request(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
-        """Run `work`, which asks the API server, on a recording thread and pass its result to `then`; see `submit`."""
+        """Run `work`, which asks the API server, on a recording thread; see `submit`."""
         self._run(self._recorders, work, then)
 
     def record(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
@@ -177,8 +167,6 @@ def raise_error(error: Exception) -> NoReturn:
     raise error
 
 
-# The states of a repeat while its run measures it, and the one table of the transitions between them.
-
 State = Literal[
     "to-submit",  # its Job is to be created
     "submitting",  # the request that creates its Job is under way
@@ -197,10 +185,6 @@ FOLLOWING: Mapping[State, frozenset[State]] = {
     "done": frozenset(),
 }
 """The states that each may change to. Every other change is a mistake in this program."""
-
-
-class InvalidTransitionError(RuntimeError):
-    """A repeat was to change to a state that does not follow its own."""
 
 
 CellKind = tuple[str, int, int]
@@ -262,7 +246,6 @@ class TrackedJob:
 
 
 def name_node_kind(cell: Cell) -> str:
-    """Return in words which nodes of its pool a cell needs: `gpu`, `gpu (shared by mps)`."""
     return f"{cell.device} (shared by {cell.sharing})" if is_shared(cell) else cell.device
 
 
@@ -304,7 +287,6 @@ class TrackedJobs:
         return self._by_name.get(job_name)
 
     def list_unfinished(self) -> list[TrackedJob]:
-        """Return those that are submitting or in flight, without a look at all the others."""
         return list(self._unfinished.values())
 
     def count(self, *states: State, pool: str | None = None, node_kind: str | None = None) -> int:
@@ -316,9 +298,7 @@ class TrackedJobs:
         )
 
     def move(self, tracked: TrackedJob, state: State) -> None:
-        """Change the state; raise InvalidTransitionError where it is none of FOLLOWING."""
-        if state not in FOLLOWING[tracked.state]:
-            raise InvalidTransitionError(f"from {tracked.state} to {state}")
+        assert state in FOLLOWING[tracked.state], f"from {tracked.state} to {state}"
         self._count(tracked, -1)
         tracked.state = state
         self._count(tracked, 1)

@@ -34,10 +34,7 @@ POLL_SECONDS = 0.05
 
 
 def plan_local_run(matrix: Matrix, *, gpu: GpuKind | None, run_id: str | None, assumes_gpu: bool = False) -> Run:
-    """Return a new run of the cells that this machine can run, the others with the reason.
-
-    `assumes_gpu`: without a GPU here, its cells are planned nonetheless. Raise UserError if no cell can run.
-    """
+    """Return a new run of the cells that this machine can run; with `assumes_gpu` also where it has no GPU."""
 
     def explain(cell: Cell) -> str | None:
         if assumes_gpu and gpu is None and cell.device == "gpu":
@@ -66,9 +63,6 @@ def find_gpu() -> GpuKind | None:
             name, _, memory = kinds[0]
             return GpuKind(name=name, compute_capability=(major, minor), num_gpus=num_gpus, memory_bytes=memory)
     return None
-
-
-# Sharing
 
 
 def list_slice_uuids() -> list[str]:
@@ -116,10 +110,7 @@ def explain_unshared(cell: Cell) -> str | None:
 
 @contextmanager
 def share_device(cell: Cell, *, keep_open: Sequence[int] = ()) -> Iterator[list[dict[str, str]]]:
-    """Share the device of a cell among its tenants in the body; yield the variables that each of them needs.
-
-    Raise ProcessNotStarted where the sharing cannot be set up. A process that it takes inherits `keep_open`.
-    """
+    """Share the device of a cell among its tenants in the body; yield the variables that each of them needs."""
     if cell.sharing == "mig":
         uuids = list_slice_uuids()
         if len(uuids) < cell.tenants:
@@ -135,11 +126,7 @@ def share_device(cell: Cell, *, keep_open: Sequence[int] = ()) -> Iterator[list[
 
 @contextmanager
 def run_mps(device: str | None, *, keep_open: Sequence[int] = ()) -> Iterator[dict[str, str]]:
-    """Run an MPS daemon of its own for the GPU with the UUID `device`; yield the variables of its clients.
-
-    None: for all GPUs. The daemon inherits the descriptors `keep_open` and this process's environment. Raise
-    ProcessNotStarted where it does not start.
-    """
+    """Run an MPS daemon of its own for the GPU with this UUID (None: for all); yield the variables of its clients."""
     # Below /tmp whatever TMPDIR says: the path of a socket has 107 characters at the most (unix(7)).
     folder = Path(tempfile.mkdtemp(prefix="benchmatrix-mps-", dir="/tmp"))
     client = {"CUDA_MPS_PIPE_DIRECTORY": str(folder), "CUDA_MPS_LOG_DIRECTORY": str(folder)}

@@ -145,10 +145,7 @@ def _follow(
 def start_group(
     command: Sequence[str], *, variables: Mapping[str, str] | None = None, keep_open: Sequence[int] = ()
 ) -> "subprocess.Popen[bytes]":
-    """Start a process as leader of its own group, with one pipe for all output; raise ProcessNotStarted on failure.
-
-    Where the machine gives no more files, memory or processes, the OSError is passed on.
-    """
+    """Start a process as leader of its own group, with one pipe for all output; raise ProcessNotStarted on failure."""
     try:
         return subprocess.Popen(
             command,
@@ -197,11 +194,7 @@ def kill_marked(variable: str) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-# Memory
-
-
 def count_oom_kills() -> int:
-    """Return how many processes the kernel's OOM killer has killed, summed over the counters that this system has."""
     count = 0
     for path in OOM_COUNTERS:
         with suppress(OSError):
@@ -239,10 +232,7 @@ GRACE_SECONDS = 10.0
 
 @contextmanager
 def hold_host_lock(run_id: str) -> Iterator[int]:
-    """Hold the lock of this machine. Raise UserError if another run measures here.
-
-    Yield the file descriptor that every process started meanwhile has to inherit; the mark is in the environment.
-    """
+    """Hold the lock of this machine; yield the file descriptor that every process started meanwhile has to inherit."""
     path = find_lock_path()
     descriptor = _open_lock(path)
     mark = f"{os.getpid()}:{read_start(os.getpid())}"
@@ -320,7 +310,7 @@ def _acquire(descriptor: int, path: Path) -> None:
 
 
 def _parse_note(note: bytes) -> tuple[str, str]:
-    """Return the run that the lock is taken for, and its runner's mark; empty where its runner has ended in order."""
+    """Return the run and its runner's mark; empty where its runner has ended in order."""
     run_id, _, mark = note.decode(errors="replace").partition(" ")
     return run_id, mark
 

@@ -54,7 +54,7 @@ SECONDS_PER_HOUR = 3600.0
 
 @dataclass(kw_only=True)
 class LocalCaps:
-    """Says before each repeat of a run whether it may begin, by a deadline and by a cap on what its hours cost."""
+    """Says before each repeat of a run whether it may begin, by a deadline and by a cap on the cost."""
 
     deadline_seconds: float | None = None
     """Counted from the beginning of the run."""
@@ -73,7 +73,6 @@ class LocalCaps:
             )
 
     def begin(self, run: Run, seconds: Mapping[RepeatKey, float]) -> None:
-        """Count from what the repeats of the run that are there have taken."""
         limit = self.deadline_seconds
         self.deadline = None if limit is None else min(run.created_at, self.now()) + timedelta(seconds=limit)
         devices = {planned.cell.cell_id: planned.cell.device for planned in run.cells}
@@ -127,7 +126,7 @@ class LocalExecutor:
     """Environment variables of every measuring process, beside this process's and those of its order."""
 
     def measure_repeat(self, repeat: Repeat) -> Result:
-        """Measure one repeat, in a process of its own for each tenant, and return its terminal record."""
+        """Measure one repeat, in a process of its own for each tenant."""
         cell, timeout_seconds = repeat.planned.cell, repeat.planned.timeout_seconds
         attempts = [secrets.token_hex(5) for _ in range(cell.tenants)]
         orders = [
@@ -244,7 +243,6 @@ def explain_end(end: ProcessEnd | ProcessNotStarted, timeout_seconds: float) -> 
 
 
 def _make_variables(order: Order, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a measuring process: those `given`, the order, `bench` first on the path."""
     plugins = link_plugins()
     path = [str(locate_sources() / "images" / "bench" / "src"), *plugins, *filter(None, [given.get("PYTHONPATH")])]
     python = {
@@ -280,7 +278,7 @@ def link_plugins() -> tuple[str, ...]:
     return (str(folder),)
 
 
-# What an interpreter needs to measure, by module and by the name that pip knows it by.
+# By module, the name that pip knows it by.
 PACKAGES = {"pynvml": "nvidia-ml-py", "PIL": "pillow"}
 BENCH_MODULES = ("numpy", "obstore", "pydantic", "pynvml")
 BESIDE: dict[Framework, tuple[str, ...]] = {"pytorch": ("torchvision",), "tensorflow": ("keras",), "jax": ("keras",)}
@@ -320,11 +318,9 @@ class LocalRun(RunRequest):
         retry_command: str | None = None,
         events: RunEvents | None = None,
     ) -> None:
-        """Measure every repeat that the run lacks. Raise UserError if another run measures on this machine.
+        """Measure every repeat that the run lacks, but cells whose interpreter of --python lacks a module.
 
-        Cells whose interpreter of --python lacks a module are left out, which is said once. `retry_command`: measures
-        contaminated repeats again; None: nobody is told while others disturb the run. `events`: where the repeats are
-        shown as JSON lines, and not on the console.
+        `retry_command`: measures contaminated repeats again; None: nobody is told while others disturb the run.
         """
         records = Records(self.store, run.run_id)
         if not select_missing(run, records.read_snapshot(), self.retries):
@@ -341,10 +337,8 @@ class LocalRun(RunRequest):
             for reason in reasons:
                 console.print(f"left out: {reason}", style="yellow", highlight=False, soft_wrap=True)
             if held_back := sorted(read_timing_variables(os.environ).keys() - run.environment.keys()):
-                text = (
-                    f"not set for what is measured: {', '.join(held_back)}; a matrix sets variables under `environment`"
-                )
-                console.print(text, highlight=False, soft_wrap=True)
+                text = f"not set for what is measured: {', '.join(held_back)}"
+                console.print(f"{text}; a matrix sets variables under `environment`", highlight=False, soft_wrap=True)
             console.print(f"to resume after an interruption: {resume_command}", style="dim", soft_wrap=True)
             frameworks = {repeat.planned.cell.framework for repeat in repeats}
             progress = LocalProgress(console, repeats, events, retry_command)
@@ -361,9 +355,8 @@ class LocalRun(RunRequest):
             with progress:
                 ended = self._measure_each(repeats, executor, progress)
             if ended:
-                console.print(
-                    f"{ended}: what is missing is not measured; a later cap and --run-id {run.run_id} resume it"
-                )
+                resumption = f"a later cap and --run-id {run.run_id} resume it"
+                console.print(f"{ended}: what is missing is not measured; {resumption}")
 
     def _measure_each(self, repeats: Sequence[Repeat], executor: LocalExecutor, progress: LocalProgress) -> str | None:
         """Measure each repeat in turn; return why the caps ended the run before all were measured, if they did."""
@@ -407,10 +400,7 @@ def _find_flavour() -> Flavour:
 def leave_out_unequipped(
     repeats: Sequence[Repeat], interpreters: Mapping[Framework, Path]
 ) -> tuple[list[Repeat], list[str]]:
-    """Return the repeats whose interpreter has every module that they need, and why the others are left out.
-
-    `interpreters`: those that the user gave; the tool's own environments have everything.
-    """
+    """Return the repeats whose interpreter, if the user gave it, has what they need, and why others are left out."""
     kept = []
     left_out: defaultdict[tuple[Path, Framework, tuple[str, ...]], set[str]] = defaultdict(set)
     for repeat in repeats:

@@ -7,7 +7,6 @@ without it (a killed installation) is created again.
 import fcntl
 import hashlib
 import os
-import re
 import shutil
 import signal
 import sys
@@ -64,17 +63,7 @@ class VirtualEnvironment:
         return digest.hexdigest()
 
     def is_up_to_date(self) -> bool:
-        """Return whether all lies there that the requirements name as they are now."""
-        return self.is_stamped() and not self.list_missing()
-
-    def list_missing(self) -> list[str]:
-        """Return the locked distributions that do not lie in the environment's own folder."""
-        locked = re.findall(r"^([\w.-]+)==[^;]*?$", self.requirements.read_text(), re.MULTILINE)
-        places = self.directory.glob("lib/python*/site-packages/*.dist-info")
-        there = {_normalize(place.name.partition("-")[0]) for place in places}
-        return [name for name in locked if _normalize(name) not in there]
-
-    def is_stamped(self) -> bool:
+        """Return whether what the requirements name as they are now was installed."""
         return self.stamp.is_file() and self.stamp.read_text() == self.compute_fingerprint()
 
 
@@ -132,8 +121,7 @@ def _lock_directory(directory: Path, report: Report) -> Iterator[int]:
 def _install(environment: VirtualEnvironment, report: Report, keep_open: Sequence[int]) -> None:
     name = environment.directory.name
     fingerprint, began = environment.compute_fingerprint(), time.monotonic()
-    lost = ", ".join(environment.list_missing()) if environment.is_stamped() else ""
-    report(f"{name}: {lost} no longer there, installed anew" if lost else f"{name}: new environment")
+    report(f"{name}: new environment")
     report(describe_missing([environment]))
     shutil.rmtree(environment.directory, ignore_errors=True)
     try:
@@ -143,20 +131,16 @@ def _install(environment: VirtualEnvironment, report: Report, keep_open: Sequenc
     # Compiled, so that no first step contains it for a module that is imported in it.
     variables.setdefault("UV_COMPILE_BYTECODE", "1")
     install = list_arguments(environment.python, variables)
-    _run(
-        [install[0], "venv", "--python", sys.executable, str(environment.directory)], name, report, variables, keep_open
-    )
-    project = [] if environment.project is None else [[*install, "--no-deps", "-e", str(environment.project)]]
-    for command in ([*install, "--require-hashes", "-r", str(environment.requirements)], *project):
+    commands = [
+        [install[0], "venv", "--python", sys.executable, str(environment.directory)],
+        [*install, "--require-hashes", "-r", str(environment.requirements)],
+    ]
+    if environment.project is not None:
+        commands.append([*install, "--no-deps", "-e", str(environment.project)])
+    for command in commands:
         _run(command, name, report, variables, keep_open)
-    if missing := environment.list_missing():
-        raise UserError(f"environment {name}: uv ended well, but {', '.join(missing)} cannot be found in it")
     environment.stamp.write_text(fingerprint)
     report(f"{name}: installed in {time.monotonic() - began:.0f} s")
-
-
-def _normalize(name: str) -> str:
-    return re.sub("[-_.]+", "_", name).lower()
 
 
 def _run(

@@ -15,7 +15,6 @@ from runner.images import find_image, make_arguments, name_image
 from runner.kubernetes.names import (
     CONTAINER,
     OWN_LABELS,
-    AnnotationValue,
     DnsLabel,
     ImageReference,
     LabelKey,
@@ -25,7 +24,6 @@ from runner.kubernetes.names import (
     Quantity,
     Resource,
     VariableName,
-    VariableValue,
     check_dns_label,
     check_option,
     explain_secret_variable,
@@ -309,7 +307,7 @@ class Profile(Document):
     namespace: DnsLabel = "benchmatrix"
     labels: dict[LabelKey, LabelValue] = {}
     """Put on Jobs and pods besides the tool's own, for bills and policies."""
-    annotations: dict[LabelKey, AnnotationValue] = {}
+    annotations: dict[LabelKey, str] = {}
     """Put on the pods, after those of `do_not_disrupt`."""
     overlay: Overlay = {}
     """Further fields of the pods, `metadata` and `spec` as in Kubernetes."""
@@ -317,7 +315,7 @@ class Profile(Document):
     """Of the images: cells keep off nodes with another one (label `kubernetes.io/arch`)."""
     service_account: ObjectName = "benchmatrix-cell"
     """Whose cloud identity the cells have; its token is not mounted."""
-    service_account_annotations: dict[LabelKey, AnnotationValue] = {}
+    service_account_annotations: dict[LabelKey, str] = {}
     """What ties it to a cloud identity: `eks.amazonaws.com/role-arn`, `iam.gke.io/gcp-service-account`."""
     pools: dict[NodePools, Pool]
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = "USD"
@@ -329,7 +327,7 @@ class Profile(Document):
     `images`."""
     image_base: ImageReference | None = None
     """What `--base` was when the images in `registry` were built; it is part of their tags. null: it was not given."""
-    image_cpu_index: VariableValue | None = None
+    image_cpu_index: str | None = None
     """The same for `--cpu-index`."""
     images: dict[Framework, dict[Device, ImageReference]] = {}
     """By framework and device; goes before `registry`."""
@@ -341,7 +339,7 @@ class Profile(Document):
     """A Secret whose keys become variables of the cells, such as `AWS_ACCESS_KEY_ID` (s3),
     `GOOGLE_SERVICE_ACCOUNT_KEY` (gs) or `AZURE_STORAGE_ACCOUNT_KEY` (az). null: the service account's identity is what
     they have."""
-    environment: dict[VariableName, VariableValue] = {}
+    environment: dict[VariableName, str] = {}
     """Variables of the cells that are no secret, such as `AWS_ENDPOINT_URL`."""
     data: Volume | None = None
     """Real data: `data_dir` of a cell names a folder in it."""
