@@ -9,25 +9,24 @@ holds the difference of the machines too. Only where several machines ran both s
 function takes sides, these are rows of `summarize_cells`, or rows that say as much of a cell.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import pandas as pd
 
 from bench import registry
-from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES
+from collector.cell_words import DEVICE_NAMES, FRAMEWORK_NAMES
 from collector.ratio_words import judge_rows
-from collector.results.cell_repeats import read_measured
 from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Columns, Row, group_rows, list_rows, make_frame
 from collector.results.hosts import drop_build
+from collector.results.summary import read_measured
 from collector.statistics import Estimate, divide, invert_estimate, scale_estimate
 from collector.units import count_things, join_some
 from collector.versus.question import describe_value
 
 FP32, WITHOUT_TF32 = "fp32", "without TF32"
 """The precision that others are compared with: true float32, as `bench.schema.Cell.precision` says."""
-DERIVED_COLUMNS: Columns = {"batch_per_gpu": "int64"}
 SIDE_COLUMNS: Columns = {
     **dict.fromkeys(("run_id", "cell_id", "environment_id", "framework_version", "cpu_model"), "str"),
     **{"num_threads": "Int64", "gpu_name": "str", "cuda_graph": "boolean"},
@@ -55,9 +54,7 @@ class Comparison:
     """`time ratio`: the subject's step time over the reference's, below 1 where the subject is faster.
     `speedup`: the reference's over the subject's. `efficiency`: throughput of n GPUs over n times that of one."""
     free: tuple[str, ...] = ()
-    """Further fields that may differ."""
-    derived: tuple[str, ...] = ()
-    """Columns of DERIVED_COLUMNS that must be equal."""
+    """Further fields that may differ; where the batch may, that of one GPU (`batch_per_gpu`) must be equal."""
     same_hardware: bool = True
     same_version: bool = True
     """Whether the framework's version must be equal; `+cpu` and the like, which name its build, may differ."""
@@ -65,7 +62,7 @@ class Comparison:
     @property
     def match(self) -> list[str]:
         fields = [name for name in CELL_COLUMNS if name not in (self.field, *self.free, *PROTOCOL_FIELDS)]
-        return [*fields, *self.derived]
+        return fields + ["batch_per_gpu"] * ("batch_size" in self.free)
 
     @property
     def sided(self) -> list[str]:
@@ -78,7 +75,7 @@ class Comparison:
     @property
     def columns(self) -> Columns:
         """The columns of `compare_cells`, name to dtype."""
-        dtypes = dict(CELL_COLUMNS) | dict(DERIVED_COLUMNS) | dict(SIDE_COLUMNS)
+        dtypes = {**CELL_COLUMNS, "batch_per_gpu": "int64", **SIDE_COLUMNS}
         return (
             {name: dtypes[name] for name in self.match}
             | {"subject": "str", "reference": "str"}
@@ -123,7 +120,6 @@ WEAK_SCALING = Comparison(
     pairs=tuple((number, 1) for number in range(2, MAX_GPUS + 1)),
     measure="efficiency",
     free=("batch_size",),
-    derived=("batch_per_gpu",),
 )
 STRONG_SCALING = Comparison(name="strong-scaling", field="num_gpus", pairs=WEAK_SCALING.pairs, measure="efficiency")
 COMPARISONS = (FRAMEWORKS, DEVICES, MODES, PRECISIONS, WEAK_SCALING, STRONG_SCALING)
@@ -265,17 +261,6 @@ ACROSS = "across machines"
 DIFFERENT_BY_NATURE = ("device", "num_gpus")
 """Fields whose values cannot have the same machine: a GPU and a CPU, one GPU and several."""
 Obstacle = Literal["", "failed", "hardware", "version", "unsound", "one-repeat", "machines"]
-
-
-def describe_places(machines: Iterable[str], hosts: Iterable[str], instance_types: Iterable[str | None]) -> Row:
-    """Return the columns of a summary that say where repeats ran; the type of a node may be unknown."""
-    names, types = sorted(set(machines)), sorted({kind or "unknown" for kind in instance_types})
-    return {
-        "num_machines": len(names),
-        "machines": "; ".join(names),
-        "hostnames": "; ".join(sorted(set(hosts))),
-        "instance_types": None if types == ["unknown"] else "; ".join(types),
-    }
 
 
 def find_obstacle(*sides: Row, same_hardware: bool, same_version: bool) -> Obstacle:

@@ -14,8 +14,8 @@ from collector.results.collection import Collection
 from collector.results.stored_tables import write_parquet
 from collector.results.summary import list_failures, list_invalid, list_skipped, summarize_cells
 from collector.sharing import tabulate_sharing
+from collector.tables.cells import ERRORS, TOKEN_COLUMNS, TOKEN_IDENTITY, tabulate_tokens
 from collector.tables.environments import tabulate_machines
-from collector.tables.language import ERRORS, IDENTITY, TOKEN_COLUMNS, tabulate_tokens
 
 FORMULA = re.compile(r"[=@\t\r]|[+-](?!(?:\d*\.?\d+(?:[eE][-+]?\d+)?|inf)?\Z)")
 """What a spreadsheet takes for a formula: hosts and error messages can have any text. Numbers are none."""
@@ -49,7 +49,7 @@ def _tabulate(collection: Collection) -> Iterator[tuple[str, pd.DataFrame]]:
     yield "results", collection.results
     summary = summarize_cells(collection)
     yield "cells", summary
-    yield "language-models", tabulate_tokens(summary, collection)[[*IDENTITY, *TOKEN_COLUMNS, *ERRORS]]
+    yield "language-models", tabulate_tokens(summary, collection)[[*TOKEN_IDENTITY, *TOKEN_COLUMNS, *ERRORS]]
     yield from compare_all(summary).items()
     yield "machines", tabulate_machines(collection.results)
     yield "sharing", tabulate_sharing(collection)

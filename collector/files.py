@@ -11,7 +11,6 @@ import io
 import os
 import re
 import secrets
-import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,19 +40,17 @@ def replace_file(path: Path, *, may_be_read: bool = False) -> Iterator[BinaryIO]
         return
     if path.parts[:1] and URL_BEGINNING.fullmatch(path.parts[0]):  # not shown: it may hold a password
         raise UserError("output: takes the path of a file or a folder on this machine, and no URL")
-    if not may_be_read and was_read(path):
+    if not may_be_read and os.path.realpath(path) in _inputs:
         raise UserError(f"{path}: is what this command reads; name another file for its output")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _explain(path.parent, error) from error
     try:
-        if _leads_to_other(path):
-            with path.open("wb") as file:
-                yield file
-        else:
-            with _replace_regular(Path(os.path.realpath(path))) as file:  # a link stays one
-                yield file
+        target = Path(os.path.realpath(path))  # a link stays one
+        is_other = target.exists() and not target.is_file()
+        with target.open("wb") if is_other else _replace_regular(target) as file:
+            yield file
     except OSError as error:
         raise _explain(path, error) from error
 
@@ -71,14 +68,6 @@ def replace_text(path: Path, text: str, *, may_be_read: bool = False) -> None:
     """Replace `path` by a file of `text` in UTF-8, less what steers its reader's terminal; see `replace_file`."""
     with replace_file(path, may_be_read=may_be_read) as file:
         file.write(replace_steering(text).encode())
-
-
-def _leads_to_other(path: Path) -> bool:
-    """Return whether `path` leads to something that is no regular file. Raise OSError for circular links."""
-    try:
-        return not stat.S_ISREG(os.stat(path).st_mode)
-    except FileNotFoundError:  # also of a link whose target is to be made
-        return False
 
 
 @contextmanager
@@ -128,14 +117,13 @@ def escape_markdown(text: str) -> str:
     return replace_steering(" ".join(escaped.split()))
 
 
-_inputs: set[tuple[int, int, int]] = set()
+_inputs: set[str] = set()
 
 
 def read_input(path: Path) -> bytes:
     """Return what a user's file holds; raise OSError."""
-    with path.open("rb") as file:
-        _inputs.add(_identify(os.fstat(file.fileno())))
-        return file.read()
+    _inputs.add(os.path.realpath(path))
+    return path.read_bytes()
 
 
 def read_csv(path: Path) -> list[tuple[int, list[str]]]:
@@ -177,15 +165,3 @@ def explain_unread(error: OSError) -> str:
     if isinstance(error, IsADirectoryError):
         return "is a directory, not a file"
     return f"cannot be read: {error.strerror}"
-
-
-def was_read(path: Path) -> bool:
-    """Return whether this process has read the file that `path` leads to, and nobody changed it since."""
-    try:
-        return _identify(path.stat()) in _inputs
-    except OSError:
-        return False
-
-
-def _identify(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_dev, status.st_ino, status.st_ctime_ns

@@ -14,14 +14,21 @@ from typing import Literal, NamedTuple
 import pandas as pd
 
 from collector.analysis import Analysis
-from collector.cell_words import TOKEN_PHASES, count_tokens, describe_field, name_sharing, name_size
+from collector.cell_words import (
+    DEVICE_NAMES,
+    FRAMEWORK_NAMES,
+    TOKEN_PHASES,
+    count_tokens,
+    describe_field,
+    name_sharing,
+    name_size,
+)
 from collector.comparisons import FP32, Obstacle, estimate_pair, find_obstacle
 from collector.costs.document import CostDocument
-from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, find_varying, label_hardware, sort_cells
+from collector.labels import find_varying, label_hardware, sort_cells
 from collector.ratio_words import format_percent
-from collector.results.cell_repeats import count_values
 from collector.results.frames import Row, describe_cell, list_rows
-from collector.results.summary import average_energies
+from collector.results.summary import average_energies, count_values
 from collector.statistics import Direction, Estimate, judge_together
 from collector.units import (
     JOULE,

@@ -7,14 +7,7 @@ import pandas as pd
 
 from bench.registry import FRAMEWORKS, Mode
 from bench.schema import Precision
-from collector.cell_words import DEVICE_NAMES as DEVICE_NAMES
-from collector.cell_words import FRAMEWORK_NAMES as FRAMEWORK_NAMES
-from collector.cell_words import OPTIONAL_FIELDS as OPTIONAL_FIELDS
-from collector.cell_words import PHASE_NAMES as PHASE_NAMES
-from collector.cell_words import SHARING_NAMES as SHARING_NAMES
-from collector.cell_words import describe_field as describe_field
-from collector.cell_words import name_device, name_program, name_work
-from collector.cell_words import name_size as name_size
+from collector.cell_words import OPTIONAL_FIELDS, PHASE_NAMES, name_device, name_program, name_size, name_work
 from collector.results.frames import PROTOCOL_FIELDS, SHARING_FIELDS, Row, list_rows
 
 WORK_FIELDS = ("model", "phase", "device", "batch_size", "batch_per_gpu", "input_size", *SHARING_FIELDS)

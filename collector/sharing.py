@@ -10,7 +10,6 @@ import pandas as pd
 
 from bench.schema import Cell
 from collector.ratio_words import judge_rows
-from collector.results.cell_repeats import SOUND_VERDICTS, count_values
 from collector.results.collection import Collection
 from collector.results.frames import (
     CELL_COLUMNS,
@@ -27,6 +26,7 @@ from collector.results.frames import (
     make_frame,
 )
 from collector.results.hosts import drop_build
+from collector.results.summary import SOUND_VERDICTS, count_values
 from collector.statistics import (
     MIN_SAMPLES,
     Estimate,

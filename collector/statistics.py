@@ -10,7 +10,7 @@ many repeats a side would show a ratio as a difference, if the ratio and the spr
 """
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeVar
 
@@ -398,14 +398,3 @@ def find_power(distance: float, variance: float, freedom: float, num_tests: int)
     if shift > 2 * critical + 10:
         return 1.0  # where the non-central t is beyond what is computed of it
     return 1 - float(special.nctdtr(freedom, shift, critical))
-
-
-def find_least(is_enough: Callable[[int], bool]) -> int | None:
-    """Return the least number of repeats that is enough, if every larger one is; None above MAX_REPEATS."""
-    if not is_enough(MAX_REPEATS):
-        return None
-    low, high = MIN_REPEATS, MAX_REPEATS
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle + 1, high)
-    return low

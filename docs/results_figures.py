@@ -26,8 +26,7 @@ from collector.results.collection import Collection
 from collector.results.frames import list_rows
 from collector.results.hosts import list_drifted
 from collector.results.summary import summarize_collections
-from collector.tables.cells import NOTE, REPEATS, VERDICT, time_columns
-from collector.tables.language import make_language_table
+from collector.tables.cells import NOTE, REPEATS, VERDICT, make_language_table, time_columns
 from collector.tables.table import (
     CELL,
     Column,

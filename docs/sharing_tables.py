@@ -10,8 +10,9 @@ import vl_convert
 
 from bench.schema import WHOLE_DEVICE, read_run
 from collector.analysis import Analysis
+from collector.cell_words import SHARING_NAMES
 from collector.files import escape_markdown
-from collector.labels import SHARING_NAMES, add_labels
+from collector.labels import add_labels
 from collector.report.charts import to_spec
 from collector.report.figures import add_panels_of_cells, plot_aggregate, read_ratio
 from collector.results.frames import Row, list_rows

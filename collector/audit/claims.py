@@ -19,10 +19,11 @@ from pydantic import Field
 from bench.schema import Device, Document, Phase
 from collector.audit.rows import TOLERANCE, Algorithm, Rate, list_rates
 from collector.audit.table import AuditTable, StatedDevice, find_device
+from collector.cell_words import DEVICE_NAMES, FRAMEWORK_NAMES
 from collector.comparisons import DEVICES, FRAMEWORKS, SIDES, Comparison, compare_cells
-from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, label_hardware, label_shared
-from collector.results.cell_repeats import read_estimate
+from collector.labels import label_hardware, label_shared
 from collector.results.frames import Row, list_rows, select_alone
+from collector.results.summary import read_estimate
 from collector.units import PERCENT, RATIO, format_interval, format_number, format_significant
 
 STUDY_PATH = Path(__file__).parent / "study.yaml"

@@ -11,9 +11,8 @@ from collector.audit.rows import LARGER_TILE_SAVING, TOLERANCE, WINOGRAD_SAVING,
 from collector.audit.table import AuditTable
 from collector.facts import list_facts
 from collector.files import escape_markdown
-from collector.results.cell_repeats import count_values
 from collector.results.collection import Collection
-from collector.results.summary import summarize_collections
+from collector.results.summary import count_values, summarize_collections
 from collector.tables.table import ESSENTIAL, Column, Table, make_table, text_column
 from collector.units import PERCENT, Unit, choose_rate_unit, count_things, format_number
 

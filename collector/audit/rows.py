@@ -24,7 +24,7 @@ from collector.audit.table import (
     TableRow,
     find_device,
 )
-from collector.labels import FRAMEWORK_NAMES
+from collector.cell_words import FRAMEWORK_NAMES
 from collector.results.frames import list_rows, select_alone
 from collector.units import (
     GFLOP,

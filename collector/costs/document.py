@@ -7,8 +7,8 @@ from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from bench.schema import Document
+from collector.cell_words import DEVICE_NAMES
 from collector.files import escape_markdown
-from collector.labels import DEVICE_NAMES
 from collector.prices.table import PriceRow
 from collector.results.frames import Row, make_frame
 from collector.tables.table import CELL, Column, Table, interval_column, make_table, number_column, text_column

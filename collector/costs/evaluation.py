@@ -35,10 +35,9 @@ from collector.prices.table import (
     find_machine_offers,
     find_power,
 )
-from collector.results.cell_repeats import NO, judge_counting, read_estimate
 from collector.results.collection import Collection
-from collector.results.frames import Row, list_rows
-from collector.results.summary import summarize_cells
+from collector.results.frames import Row, group_rows, list_rows
+from collector.results.summary import NO, judge_counting, read_estimate, summarize_cells
 from collector.statistics import Estimate, measure
 from collector.units import HOUR, count_things
 
@@ -148,7 +147,10 @@ def _estimate_energy(row: Row, table: PriceTable, seconds: Figure) -> Energy | N
 
 WORK_COLUMNS = ("model", "phase", "input_size", "num_classes", "precision", "data_dir")
 """What has to be equal in the cells among which one may choose. Batch, framework and mode may differ."""
-REPEAT_COLUMNS = ("cell_id", "environment_id", "machine", "is_first_stage", "gpu_energy_source", GPU_ENERGY, CPU_ENERGY)
+REPEAT_COLUMNS = (
+    *("run_id", "cell_id", "environment_id"),
+    *("machine", "is_first_stage", "gpu_energy_source", GPU_ENERGY, CPU_ENERGY),
+)
 SUMMARY_COLUMNS = (
     *WORK_COLUMNS,
     *("run_id", "cell_id", "environment_id", "label", "device", "batch_size", "num_gpus", "num_threads"),
@@ -190,7 +192,8 @@ def evaluate_costs(
     if summary is None:
         frames = [add_labels(summarize_cells(collection)) for collection in collections]
         summary = pd.concat(frames, ignore_index=True)
-    repeats = _index_repeats(collections)
+    counted = (one.results.loc[judge_counting(one.results) != NO, list(REPEAT_COLUMNS)] for one in collections)
+    repeats = group_rows((row for frame in counted for row in list_rows(frame)), REPEAT_COLUMNS[:3])
     # These have no price of their own; a lone client of MPS has the whole device.
     is_shared = (summary["tenants"] > 1) | (summary["sharing"] == "mig")
     rows = summary.loc[(summary["num_sound"] > 0) & ~is_shared, list(SUMMARY_COLUMNS)]
@@ -232,16 +235,6 @@ def evaluate_costs(
 def _group_works(cells: Iterable[CellCost]) -> list[tuple[str, list[CellCost]]]:
     by_work = attrgetter("work")
     return [(work, list(group)) for work, group in groupby(sorted(cells, key=by_work), key=by_work)]
-
-
-def _index_repeats(collections: Iterable[Collection]) -> dict[tuple[str, str, str], list[Row]]:
-    """Return the repeats that figures come from, by run, cell and environment."""
-    found: dict[tuple[str, str, str], list[Row]] = {}
-    for collection in collections:
-        results = collection.results
-        for row in list_rows(results.loc[judge_counting(results) != NO, list(REPEAT_COLUMNS)]):
-            found.setdefault((collection.run.run_id, row["cell_id"], row["environment_id"]), []).append(row)
-    return found
 
 
 def _name_works(rows: pd.DataFrame) -> list[str]:

@@ -19,10 +19,10 @@ import pandas as pd
 from scipy import optimize, special, stats
 
 from bench.schema import Cell, Outcome, Run, Shift
-from collector.results.cell_repeats import CENTER_RATES, SOUND_VERDICTS
 from collector.results.frames import group_rows, list_rows
 from collector.results.hosts import Place
 from collector.results.load import unify_centers
+from collector.results.summary import CENTER_RATES, SOUND_VERDICTS
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

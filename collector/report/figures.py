@@ -12,8 +12,9 @@ import pandas as pd
 from bench.schema import WHOLE_DEVICE
 from collector.analysis import Analysis
 from collector.batches import CARDS, CONTEXT_BYTES
+from collector.cell_words import FRAMEWORK_NAMES, SHARING_NAMES
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, STRONG_SCALING, WEAK_SCALING
-from collector.labels import FRAMEWORK_NAMES, SHARING_NAMES, add_labels, label_hardware, label_panels, label_shared
+from collector.labels import add_labels, label_hardware, label_panels, label_shared
 from collector.ratio_words import take_joint_intervals
 from collector.report.charts import (
     CROSS_CAPTION,

@@ -1,6 +1,6 @@
 """Write the report of a run: one self-contained HTML file that opens offline.
 
-Its first screen is the grid of the run (collector.grid) under its doubts (collector.doubts); everything else is folded.
+Its first screen is the grid of the run (collector.grid) under its doubts (collector.facts); everything else is folded.
 All statistics and all texts are made here: the page's script chooses among them, sorts and draws. The content security
 policy forbids every request and every script and style but those that are inlined, known by their hashes; templates
 escape every text, and the script writes texts as text nodes alone.
@@ -24,8 +24,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from collector.analysis import Analysis
-from collector.doubts import list_doubts
-from collector.facts import describe_windows, list_facts
+from collector.facts import describe_windows, list_doubts, list_facts
 from collector.files import replace_steering, replace_text
 from collector.grid import Grid, Place, describe_ratio, format_figure, format_spread, make_grid
 from collector.report.figures import FigureGroup, draw_plot

@@ -1,7 +1,6 @@
 """Write figures and tables to files: for papers, one column or two wide, in LaTeX and Markdown, and pages."""
 
 import re
-import resource
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
@@ -26,25 +25,13 @@ FONT_PIXELS = 11.0
 PICTURE_DPI = 300.0
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 """Fonts with equal widths of letters. A PDF embeds the first, which vl-convert brings along; an SVG names them."""
-MIN_ADDRESS_BYTES = 72 * 2**30
-"""V8, which draws, reserves 64 GiB of addresses for its heap and takes hardly any memory of them."""
 FORMATS = (".svg", ".png", ".pdf")
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
 
 
 def check_figure_path(path: Path, option: str = "--output") -> None:
-    """Raise UserError where the file's ending names no format of a figure, or where figures cannot be drawn.
-
-    Where this process may not reserve what V8 reserves, V8 would end it by SIGTRAP.
-    """
     if path.suffix.lower() not in FORMATS:
         raise UserError(f"{option} {path}: the ending says the format; it takes {', '.join(FORMATS)}")
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit != resource.RLIM_INFINITY and limit < MIN_ADDRESS_BYTES:
-        raise UserError(
-            f"{option} {path}: this process may take {limit // 2**20:,} MiB of addresses, and what draws pictures "
-            f"reserves {MIN_ADDRESS_BYTES // 2**20:,}; raise the limit (`ulimit -v unlimited`)"
-        )
 
 
 def number_paths(path: Path, number: int) -> list[Path]:

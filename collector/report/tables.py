@@ -15,11 +15,10 @@ from rich.console import Console
 from collector.analysis import Analysis
 from collector.comparisons import COMPARISONS, STRONG_SCALING, WEAK_SCALING
 from collector.costs.document import CostDocument, make_sample_table, make_token_table
-from collector.doubts import list_doubts
+from collector.facts import list_doubts
 from collector.grid import Grid, describe_ratio, format_figure, format_spread, make_grid
 from collector.tables import cells, comparisons
 from collector.tables.environments import make_environments_table, make_machines_table, make_shared_environment_table
-from collector.tables.language import make_language_table
 from collector.tables.table import Table, make_table, print_table, print_text, text_column
 from collector.units import count_things
 from collector.versus.words import make_cell_table, sort_cells
@@ -105,7 +104,7 @@ SECTIONS = (
         "cells",
         "All cells",
         "a row opens its steps",
-        (cells.make_training_table, cells.make_inference_table, make_language_table, cells.make_sustained_table),
+        (cells.make_training_table, cells.make_inference_table, cells.make_language_table, cells.make_sustained_table),
         is_complete=True,
     ),
     Section(

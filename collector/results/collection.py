@@ -84,11 +84,8 @@ class StepTimes:
             yield self._tabulate(piece)
 
     @cached_property
-    def _rows(self) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
-        for place, row in zip(self.owners["place"].tolist(), self.owners["row"].tolist(), strict=True):
-            found.setdefault(place, []).append(row)
-        return found
+    def _rows(self) -> dict[Any, list[int]]:
+        return self.owners.groupby("place", sort=False)["row"].agg(list).to_dict()
 
     def _read(self, name: str, row: int) -> FloatArray:
         values = self.series[name][row].values

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bench.schema import Environment, hash_text
-from collector.labels import FRAMEWORK_NAMES
+from collector.cell_words import FRAMEWORK_NAMES
 from collector.results.frames import list_rows
 from collector.statistics import join_overlapping
 from collector.units import GIB, NOT_THERE, PERCENT, choose_rate_unit, count_things, format_number

@@ -30,7 +30,6 @@ from bench.store import (
     run_key,
 )
 from bench.store.documents import read_runs
-from collector.results.cell_repeats import CENTER_RATES, SOUND_VERDICTS
 from collector.results.collection import Collection, StepTimes
 from collector.results.documents import PLACEMENT_KIND, RESULT_KIND
 from collector.results.frames import (
@@ -51,6 +50,7 @@ from collector.results.frames import (
 )
 from collector.results.hosts import name_machines, relate_to_hosts
 from collector.results.stored_tables import RunTable, SkippedDocument, to_frame, update_table
+from collector.results.summary import CENTER_RATES, SOUND_VERDICTS
 
 UNDISTURBED, CONTAMINATED, FAILED = range(3)
 """How an attempt ended; of the attempts at a repeat, one of the first kind that there is counts."""

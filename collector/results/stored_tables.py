@@ -6,7 +6,7 @@ lacks is read by the next command.
 """
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,8 +23,6 @@ from collector.results.frames import ATTEMPTS, Columns, Row, compute_version, ma
 
 VERSION_KEY = b"benchmatrix"
 """Of the metadata of a file: which version of the columns it has."""
-LARGE_DOCUMENT_BYTES = 2**18
-"""Larger ones are read one at a time, so that what was read ahead stays small."""
 MIN_NEW_DOCUMENTS = 256
 """Fewer are read anew each time, in about 0.1 s: no reason for a command that only reads to write into a store."""
 NUM_PYTHON_ROWS = 512
@@ -201,7 +199,7 @@ def _read_documents(found: RunTable, new: Mapping[str, StoredObject]) -> tuple[p
         else:
             present[key] = stored
     num_found = 0
-    for key, data in _get_documents(found.store, present):
+    for key, data in found.store.get_listed(present):
         num_found += 1
         if isinstance(data, UnreadableObject):  # it may be readable tomorrow
             found.skip(key, f"cannot be read: {data}", is_unread=True)
@@ -219,14 +217,6 @@ def _read_documents(found: RunTable, new: Mapping[str, StoredObject]) -> tuple[p
             rows.clear()
     table = pa.Table.from_batches([*batches, _convert(kind.table, rows)], make_schema(kind.table))
     return table, len(present) - num_found
-
-
-def _get_documents(store: Store, new: Mapping[str, StoredObject]) -> Iterator[tuple[str, bytes | UnreadableObject]]:
-    """Yield each document that is there with its bytes, the large ones last; StoreError where none can be read."""
-    large = [key for key, stored in new.items() if stored.num_bytes > LARGE_DOCUMENT_BYTES]
-    small = [key for key, stored in new.items() if stored.num_bytes <= LARGE_DOCUMENT_BYTES]
-    for keys, num_parallel in ((small, 16), (large, 1)):
-        yield from store.get_listed(keys, num_parallel=num_parallel) if keys else ()
 
 
 def to_frame(rows: pa.Table, columns: Columns) -> pd.DataFrame:

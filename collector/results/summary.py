@@ -1,30 +1,20 @@
-"""Summarise the repeats of a run: one row per cell, per invalid repeat, per failure. Base units only.
+"""Choose the repeats that a cell's figures come from and summarise them: one row per cell, invalid repeat, failure.
 
 Only repeats with status ok enter a figure. Those whose conditions were at fault are left out where there are others;
 noisy and not steady ones are not, since that would choose repeats by their outcome. Repeats are grouped by cell and
-environment: a cell that ran in two environments has two rows, never one.
+environment: a cell that ran in two environments has two rows, never one. Base units only.
 """
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from collector.comparisons import describe_places
-from collector.results.cell_repeats import (
-    CENTER_RATES,
-    GROUP,
-    NO,
-    SOUND_VERDICTS,
-    count_values,
-    describe_disagreement,
-    is_sound,
-    judge_counting,
-    merge_notes,
-)
 from collector.results.collection import Collection
 from collector.results.frames import (
     CELL_COLUMNS,
@@ -37,7 +27,158 @@ from collector.results.frames import (
     Row,
     list_rows,
 )
-from collector.statistics import Estimate, compute_quantiles, estimate_machine_effects, judge_together, measure
+from collector.statistics import (
+    Estimate,
+    FloatArray,
+    Measured,
+    compute_geometric_mean,
+    compute_quantiles,
+    estimate_machine_effects,
+    judge_together,
+    measure,
+)
+from collector.units import MILLISECOND, format_interval, format_number
+
+GROUP = ["cell_id", "environment_id"]
+"""What repeats have in common that are summarised together."""
+# Inversely proportional to a step time, so they are summarised as it is: beside a cell's step time stands what that
+# time achieves, and of two cells of the same work the slower one has the lower share.
+CENTER_RATES = ("achieved_flops_per_second", "share_of_peak", "share_of_roofline")
+"""Computed from the step time that stands for a repeat."""
+# Verdicts on how the steps came out, under conditions that were not at fault: they say how well the repeat is known.
+# Leaving such repeats out would keep those in which the same cell happened to come out evenly.
+OUTCOME_VERDICTS = ("not-steady", "noisy")
+SOUND_VERDICTS = ("valid", *OUTCOME_VERDICTS)
+YES, NO, FOR_LACK = "yes", "no", "for lack of sound ones"
+"""Whether figures come from a repeat: FOR_LACK where the conditions of all repeats of its row were at fault."""
+
+
+def count_values(values: Iterable[str]) -> str:
+    """Return how often each value is there, the most frequent first: `2 noisy, 1 throttled`."""
+    return ", ".join(f"{count:,} {value}" for value, count in Counter(values).most_common())
+
+
+def is_sound(results: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which repeats (rows of RESULT_COLUMNS) ended ok under conditions that were not at fault."""
+    return (results["status"] == "ok") & results["verdict"].isin(SOUND_VERDICTS)
+
+
+def judge_counting(results: pd.DataFrame) -> "pd.Series[str]":
+    """Return of each repeat (rows of RESULT_COLUMNS) whether figures come from it: YES, NO or FOR_LACK."""
+    is_ok, sound = results["status"] == "ok", is_sound(results)
+    has_sound = sound.groupby([results[name] for name in GROUP], dropna=False).transform("any")
+    counting = pd.Series(NO, index=results.index, dtype="str")
+    return counting.mask(is_ok & ~has_sound, FOR_LACK).mask(sound, YES)
+
+
+SEPARATOR = "; "
+# A number that stands alone, with its sign and unit: not the digits of a GPU's UUID.
+LEVELS = re.compile(r"steps on two levels, (?P<shares>.*): the mean of the steps counts")
+"""What a measuring process says of its own steps (`bench.verdicts.checks`), which knows no other repeat."""
+NUMBER = re.compile(r"(?<![\w-])[+-]?\d+(\.\d+)?(?=[\s%,;)]|$)")
+
+
+def merge_notes(notes: Iterable[str], num_repeats: int, num_by_mean: int = 0) -> str | None:
+    """Return the notes, each once, with `; ` between them and how many of the repeats have it; None without any.
+
+    `notes`: of the repeats that have some, one or more each, joined so. Notes that differ in their numbers only are
+    one, with the numbers of the first; every repeat's own numbers are in its row. A note that all have alike stands
+    as it is. `num_by_mean`: the repeats that the mean of their steps stands for, which the note on levels says.
+    """
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for joined in notes:
+        in_repeat: dict[str, str] = {}
+        for note in joined.split(SEPARATOR):
+            in_repeat.setdefault(NUMBER.sub("#", note), note)
+        for pattern, note in in_repeat.items():
+            found[pattern].append(note)
+    return SEPARATOR.join(_count_note(alike, num_repeats, num_by_mean) for alike in found.values()) or None
+
+
+def _count_note(alike: list[str], num_repeats: int, num_by_mean: int) -> str:
+    levels = LEVELS.fullmatch(alike[0])
+    if levels and num_repeats > 1:
+        return _describe_levels(levels["shares"], len(alike), num_repeats, max(num_by_mean, len(alike)))
+    differs = len(set(alike)) > 1
+    if len(alike) == num_repeats and not differs:
+        return alike[0]
+    return f"{alike[0]} ({len(alike)} of {num_repeats} repeats{', figures of the first' if differs else ''})"
+
+
+def _describe_levels(shares: str, number: int, num_repeats: int, num_by_mean: int) -> str:
+    """Return in how many repeats the steps jump, and that the mean stands for these and for the others alike."""
+    whom = f"all {num_repeats}" if num_by_mean == num_repeats else f"{num_by_mean}"
+    return (
+        f"steps on two levels in {number} of {num_repeats} repeats, {shares}{' in the first of them' * (number > 1)}: "
+        f"the mean of the steps stands for {whom}"
+    )
+
+
+MIN_DIFFERENCE = 0.05
+"""As the bound of drift (bench.verdicts.checks.MAX_DRIFT): below it no difference of repeats, of their clocks or of
+machines is worth reporting. That a larger one is no noise is for the p-value to say."""
+SHARE_BEYOND = 0.1
+"""The share of a repeat's steps that may lie across the gap: single slow steps say nothing of a repeat."""
+MAX_LISTED = 5
+"""Repeats whose times are named one by one; of more, the least and the most."""
+
+
+def describe_disagreement(centers: Sequence[float], series: Sequence[FloatArray]) -> str:
+    """Return `1 of 3 takes 13 % longer: 61.3, 61.4 and 69.6 ms`; empty where the repeats of a cell agree.
+
+    `centers`: the step time of each repeat; `series`: its timed steps, both in seconds. Repeats are cut where the
+    widest gap between neighbours is. They disagree if nine tenths of the steps of each slower repeat take longer, by
+    more than MIN_DIFFERENCE, than nine tenths of the steps of each faster one.
+    """
+    order = sorted(range(len(centers)), key=centers.__getitem__)
+    gaps = [centers[order[place + 1]] / centers[order[place]] for place in range(len(order) - 1)]
+    if max(gaps, default=0.0) <= 1 + MIN_DIFFERENCE:  # as of most cells, whose steps need not be sorted
+        return ""
+    cut = gaps.index(max(gaps)) + 1
+    faster, slower = order[:cut], order[cut:]
+    latest = max(_find_rank(series[index], 1 - SHARE_BEYOND) for index in faster)
+    earliest = min(_find_rank(series[index], SHARE_BEYOND) for index in slower)
+    if earliest <= latest * (1 + MIN_DIFFERENCE):
+        return ""
+    factor = compute_geometric_mean([centers[index] for index in slower]) / compute_geometric_mean(
+        [centers[index] for index in faster]
+    )
+    takes = "takes" if len(slower) == 1 else "take"
+    return f"{len(slower)} of {len(order)} {takes} {100 * (factor - 1):.0f} % longer: {_list_times(sorted(centers))} ms"
+
+
+def _list_times(centers: Sequence[float]) -> str:
+    """Return `61.3, 61.4 and 69.6`: the step time of the cell is one that no repeat had. `centers`: the least first."""
+    if len(centers) > MAX_LISTED:
+        return format_interval(centers[0], centers[-1], MILLISECOND)
+    *others, last = (format_number(center, MILLISECOND) for center in centers)
+    return f"{', '.join(others)} and {last}"
+
+
+def _find_rank(steps: FloatArray, share: float) -> float:
+    """Return the percentile of the step times at `share` (0 to 1), by the nearest rank."""
+    place = min(len(steps) - 1, max(0, math.ceil(share * len(steps)) - 1))
+    return float(np.partition(steps, place)[place])
+
+
+def read_estimate(row: Row, suffix: str = "", *, center: str = "center_step_seconds") -> Estimate:
+    """Return the estimate in a row, whose columns may carry `suffix`.
+
+    `center`: the column of its centre: in a row of `summarize_cells` the seconds of a step, in one of `compare_cells`
+    the `ratio`.
+    """
+    error, freedom = row[f"log_standard_error{suffix}"], row[f"degrees_of_freedom{suffix}"]
+    return Estimate(
+        center=float(row[f"{center}{suffix}"]),
+        log_standard_error=None if pd.isna(error) else float(error),
+        degrees_of_freedom=None if pd.isna(freedom) else float(freedom),
+        is_staged=bool(row.get(f"is_staged{suffix}")),
+    )
+
+
+def read_measured(row: Row, suffix: str = "") -> Measured:
+    return Measured(read_estimate(row, suffix), json.loads(row[f"machine_step_seconds{suffix}"]))
+
 
 ENERGIES = ("gpu_energy_per_step_joules", "gpu_energy_per_sample_joules", "cpu_energy_per_sample_joules")
 RATES = (*CENTER_RATES, "window_samples_per_s")
@@ -49,24 +190,6 @@ MEDIANS = (
     *(name for name in PACE_COLUMNS if name != "flat_after_seconds"),
     *(name for name, dtype in CONDITION_COLUMNS.items() if dtype == "float64" and name not in (*LARGEST, *RATES)),
 )
-INTERVAL_COLUMNS = {
-    **dict.fromkeys(("center_step_seconds", "interval_low_seconds", "interval_high_seconds"), "float64"),
-    **{
-        "log_standard_error": "float64",
-        "degrees_of_freedom": "float64",
-        "is_staged": "boolean",
-        "num_machines": "int64",
-    },
-    **dict.fromkeys(("machines", "hostnames", "instance_types", "machine_step_seconds"), "str"),
-}
-"""`center_step_seconds`: the geometric mean of the repeats' `center_step_seconds`, or of the machines' where
-there are several.
-`hostnames`: the hosts, by name and what tells those of one name apart.
-`instance_types`: the machine types of a cluster's nodes; missing where no placement says them.
-`machine_step_seconds`: a JSON object, the geometric mean of the repeats' centres on each machine."""
-# Repeats whose clocks differ by more were measured on what is in effect another device. As the verdict's own bound for
-# what is worth reporting (bench.verdicts.checks).
-MAX_CLOCK_SPREAD = 0.05
 QUANTILES = ("q1_step_seconds", "q3_step_seconds", "p95_step_seconds", "p99_step_seconds")
 """Of the timed steps of all repeats, pooled."""
 SUMMARY_COLUMNS: Columns = {
@@ -78,7 +201,10 @@ SUMMARY_COLUMNS: Columns = {
     **dict.fromkeys(("faults", "unchecked", "notes"), "str"),
     "gpu_sm_clock_spread": "float64",
     **dict.fromkeys(("num_steady", "num_steps_taken"), "int64"),
-    **INTERVAL_COLUMNS,
+    **dict.fromkeys(("center_step_seconds", "interval_low_seconds", "interval_high_seconds"), "float64"),
+    **dict.fromkeys(("log_standard_error", "degrees_of_freedom"), "float64"),
+    **{"is_staged": "boolean", "num_machines": "int64"},
+    **dict.fromkeys(("machines", "hostnames", "instance_types", "machine_step_seconds"), "str"),
     **dict.fromkeys(QUANTILES, "float64"),
     "throughput_samples_per_s": "float64",
     "window_samples_per_s": "float64",
@@ -92,6 +218,9 @@ SUMMARY_COLUMNS: Columns = {
     "disagreement": "str",
     "note": "str",
 }
+"""`center_step_seconds`: the geometric mean of the repeats' `center_step_seconds`, or of the machines' where there are
+several. `hostnames`: the hosts, by name and what tells those of one name apart. `instance_types`: missing where no
+placement says them. `machine_step_seconds`: a JSON object, the geometric mean of the repeats' centres on each."""
 # What the first of the repeats that count says.
 TAKEN = tuple(name for name in (*ENVIRONMENT_COLUMNS, *CONDITION_COLUMNS) if name not in (*RATES, *MEDIANS, *LARGEST))
 # Of a cell without an ok repeat, these are zero.
@@ -103,11 +232,6 @@ INVALID_COLUMNS = ("cell_id", *CELL_COLUMNS, "repeat", "verdict", "verdict_reaso
 FAILURE_COLUMNS = (
     *("cell_id", *CELL_COLUMNS, "repeat", "status", "num_attempts", "attempt"),
     *("error_kind", "error_message", "exit_code", "signal", "stderr_tail"),
-)
-ESTIMATED = (
-    *INTERVAL_COLUMNS,
-    *QUANTILES,
-    *("least_repeat_seconds", "most_repeat_seconds", "disagreement", "machine_deviations", "unchecked", "notes"),
 )
 NOTED = (*COUNTS, "environment_id", "gpu_sm_clock_spread", "unchecked", "notes", "disagreement")
 
@@ -137,13 +261,13 @@ def summarize_cells(collection: Collection) -> pd.DataFrame:
     heads = ok.drop_duplicates(GROUP)
     unmeasured = results[~results["cell_id"].isin(ok["cell_id"])].drop_duplicates("cell_id")
     cells = pd.concat([heads, unmeasured])[["run_id", "cell_id", *CELL_COLUMNS]]
-    frame = cells.join(figures.sort_index().set_index(heads.index)).sort_index()
+    frame = cells.join(figures.sort_index().set_index(heads.index)).sort_index().reindex(columns=list(SUMMARY_COLUMNS))
     frame["num_planned"] = frame["cell_id"].map(results["cell_id"].value_counts())
     frame["num_environments"] = frame["cell_id"].map(heads["cell_id"].value_counts())
     frame[list(COUNTS)] = frame[list(COUNTS)].fillna(0)
     frame["throughput_samples_per_s"] = frame["batch_size"] / frame["center_step_seconds"]
     frame["note"] = [_note(row) for row in list_rows(frame[list(NOTED)])]
-    return frame[list(SUMMARY_COLUMNS)].astype(dict(SUMMARY_COLUMNS)).reset_index(drop=True)
+    return frame.astype(dict(SUMMARY_COLUMNS)).reset_index(drop=True)
 
 
 def _count_verdicts(ok: pd.DataFrame, groups: "pd.Series[int]") -> pd.DataFrame:
@@ -224,7 +348,18 @@ def _estimate_groups(collection: Collection, counted: pd.DataFrame, groups: "pd.
         for name, texts in (("unchecked", unchecked), ("notes", notes)):
             row[name] = merge_notes(filter(None, texts), len(own), statistics.count("mean"))
         rows.append(row)
-    return pd.DataFrame(rows, index=list(members), columns=list(ESTIMATED))
+    return pd.DataFrame(rows, index=list(members))
+
+
+def describe_places(machines: Iterable[str], hosts: Iterable[str], instance_types: Iterable[str | None]) -> Row:
+    """Return the columns of a summary that say where repeats ran; the type of a node may be unknown."""
+    names, types = sorted(set(machines)), sorted({kind or "unknown" for kind in instance_types})
+    return {
+        "num_machines": len(names),
+        "machines": "; ".join(names),
+        "hostnames": "; ".join(sorted(set(hosts))),
+        "instance_types": None if types == ["unknown"] else "; ".join(types),
+    }
 
 
 def describe_center(
@@ -234,7 +369,7 @@ def describe_center(
     hosts: Sequence[str],
     instance_types: Sequence[str | None],
 ) -> Row:
-    """Return INTERVAL_COLUMNS of the repeats that a cell's figures come from: their centres, and where they ran."""
+    """Return the centre, with its interval, of the repeats that a cell's figures come from, and where they ran."""
     estimate, means = measure(values, machines, is_first)
     low, high = estimate.interval or (None, None)
     return {
@@ -262,7 +397,7 @@ def _note(row: Row) -> str:
         notes.append(f"warm-up of {num_counted - int(row['num_steady'])} of {num_counted} did not become steady")
     notes += [row[name] for name in ("unchecked", "notes") if not pd.isna(row[name])]
     spread = row["gpu_sm_clock_spread"]
-    if spread is not None and spread > MAX_CLOCK_SPREAD:
+    if spread is not None and spread > MIN_DIFFERENCE:
         notes.append(f"SM clocks of the repeats differ by {spread:.0%}".replace("%", " %"))
     if row["num_environments"] > 1:
         notes.append(f"environment {row['environment_id']}, one of {int(row['num_environments'])}")
@@ -298,9 +433,6 @@ def list_skipped(collection: Collection) -> pd.DataFrame:
     return pd.DataFrame([(document.key, document.reason) for document in collection.skipped], columns=["key", "reason"])
 
 
-MIN_DIFFERENCE = 0.05
-"""By how much a machine has to differ to be named: as for clocks, above which repeats were measured on what is in
-effect another device (collector.results.summary). That it is no noise is for the p-value to say."""
 CALIBRATIONS: Mapping[str, tuple[str, Sequence[str], str]] = {
     "product_factor": ("product_flops_per_second", ("framework", "precision", "environment_id"), "multiplies matrices"),
     "copy_factor": ("copy_bytes_per_second", ("hardware_id", "copy_bytes"), "copies memory"),

@@ -38,8 +38,8 @@ from collector.ratio_words import (
     quote_longer,
     take_joint_intervals,
 )
-from collector.results.cell_repeats import read_estimate
 from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Row, list_rows, select_alone
+from collector.results.summary import read_estimate
 from collector.statistics import Estimate, invert_estimate, judge_together, scale_estimate
 from collector.tables.cells import NOTE, REPEATS
 from collector.tables.environments import describe_libraries

@@ -4,7 +4,7 @@ import pandas as pd
 
 from bench.registry import MODELS
 from collector.analysis import Analysis
-from collector.labels import FRAMEWORK_NAMES, PHASE_NAMES
+from collector.cell_words import FRAMEWORK_NAMES, PHASE_NAMES
 from collector.ratio_words import NO_DIFFERENCE, UNDECIDED, judge_rows
 from collector.results.collection import Collection
 from collector.results.frames import Columns, list_rows, make_frame

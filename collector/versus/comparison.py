@@ -6,11 +6,11 @@ from typing import Any
 
 from bench.errors import TransientError, UserError
 from bench.store import Store
-from collector.results.cell_repeats import CENTER_RATES, SOUND_VERDICTS
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, WITHOUT_RECORD, list_rows
 from collector.results.hosts import describe_environment
 from collector.results.load import join_results, load_run, unify_centers
+from collector.results.summary import CENTER_RATES, SOUND_VERDICTS
 from collector.units import NOT_THERE, count_things
 from collector.versus.question import (
     METRICS,

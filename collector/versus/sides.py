@@ -20,12 +20,12 @@ from bench.errors import TransientError, UserError
 from bench.schema import Run
 from bench.store import Store, is_confirmation
 from bench.store.documents import read_runs
-from collector.comparisons import describe_places, is_confounded
+from collector.comparisons import is_confounded
 from collector.labels import add_labels, label_shared
-from collector.results.cell_repeats import SOUND_VERDICTS, count_values
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Row, group_rows, is_shared, make_frame
 from collector.results.load import load_run
+from collector.results.summary import SOUND_VERDICTS, count_values, describe_places
 from collector.statistics import (
     CONFIDENCE,
     Estimate,
@@ -276,8 +276,8 @@ DEFAULT_MACHINE_DIFFERENCE = 0.03
 """The standard deviation of the log of one machine's time over another's of the same kind, where no identical runs
 show it: as in docs/statistics.md, "Machines", for two cards of one model."""
 TWO_SIDED_QUANTILE = float(special.ndtri((1 + CONFIDENCE) / 2))
-RunKind = tuple[str, str, str | None]
-"""cell_id, environment_id, revision: what is equal for identical runs."""
+KIND_FIELDS = ("cell_id", "environment_id", "revision")
+"""What is equal for identical runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -359,17 +359,13 @@ class Noise:
     num_cells: int = 0
 
 
-def identify_kind(row: Row) -> RunKind:
-    """Return what must be equal for the run of another row to be identical."""
-    return row["cell_id"], row["environment_id"], row["revision"]
+def identify_kind(row: Row) -> Hashable:
+    return tuple(row[name] for name in KIND_FIELDS)
 
 
 def list_run_estimates(rows: Rows, metric: Metric, *, include_invalid: bool) -> list[RunEstimate]:
     """Return the centre of each cell in each environment of each run that has two repeats of it or more."""
-    groups: dict[tuple[str, RunKind], list[Row]] = {}
-    for row in rows:
-        if row["status"] == "ok":
-            groups.setdefault((row["run_id"], identify_kind(row)), []).append(row)
+    groups = group_rows((row for row in rows if row["status"] == "ok"), ("run_id", *KIND_FIELDS))
     sides = (make_side("", group, metric, include_invalid=include_invalid) for group in groups.values())
     return [
         RunEstimate(

@@ -7,6 +7,7 @@ interval of the ratio alone, by its repeats: only if it lies within the floor ar
 """
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,19 +16,20 @@ from typing import Any
 
 from scipy import special
 
+from collector.cell_words import DEVICE_NAMES
 from collector.comparisons import ACROSS, describe_scope, name_sides
-from collector.labels import DEVICE_NAMES
-from collector.results.cell_repeats import count_values
+from collector.results.summary import count_values
 from collector.sharing import spread
 from collector.statistics import (
     CONFIDENCE,
+    MAX_REPEATS,
+    MIN_REPEATS,
     POWER,
     Estimate,
     Floor,
     Judged,
     RepeatVariances,
     Variance,
-    find_least,
     find_power,
     judge_together,
     measure_variance,
@@ -156,7 +158,8 @@ def count_repeats(test: RatioTest, num_tests: int) -> int | None:
         below, above = (float(special.ndtr((end - distance) / error)) for end in (-room, room))
         return above - below >= POWER
 
-    return find_least(is_enough)
+    number = bisect_left(range(MAX_REPEATS + 1), True, lo=MIN_REPEATS, key=is_enough)
+    return number if number <= MAX_REPEATS else None
 
 
 Found = tuple[list[CellComparison], list[GroupComparison], list[NoiseDescription]]

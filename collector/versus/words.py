@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pandas as pd
 
+from collector.cell_words import DEVICE_NAMES
 from collector.comparisons import ACROSS
 from collector.files import escape_markdown
-from collector.labels import DEVICE_NAMES
 from collector.ratio_words import NO_DIFFERENCE, format_ratio, format_ratios
 from collector.statistics import MAX_REPEATS
 from collector.tables.table import (

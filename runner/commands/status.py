@@ -109,7 +109,7 @@ def _print_collection(collection: "Collection", counts: Counter[str], store: "St
 
 
 def _describe_verdicts(verdicts: Counter[str]) -> str:
-    from collector.results.cell_repeats import OUTCOME_VERDICTS
+    from collector.results.summary import OUTCOME_VERDICTS
 
     others = [
         f"{number} {verdict}{' and counted' if verdict in OUTCOME_VERDICTS else ''}"

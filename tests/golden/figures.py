@@ -18,7 +18,7 @@ from bench.store import Store
 from collector.analysis import Analysis, analyze_run
 from collector.audit.claims import evaluate_claims, gather_context
 from collector.batches import fit_lines
-from collector.doubts import list_doubts
+from collector.facts import list_doubts
 from collector.forecast.fit import fit_forecast
 from collector.forecast.series import load_series
 from collector.results.collection import Collection

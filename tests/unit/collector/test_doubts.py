@@ -7,7 +7,7 @@ import pytest
 
 from bench.schema import Machine, Result
 from collector.analysis import analyze_run
-from collector.doubts import Doubt, list_doubts
+from collector.facts import Doubt, list_doubts
 from factories import (
     make_cell,
     make_cpu_use,

@@ -2,7 +2,7 @@
 
 from bench.registry import FRAMEWORKS
 from collector import comparisons
-from collector.labels import FRAMEWORK_NAMES
+from collector.cell_words import FRAMEWORK_NAMES
 from collector.report.charts import COLOURS_BY_FRAMEWORK, FRAMEWORK_COLOURS
 
 

@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from bench.schema import Cell, Result
-from collector.comparisons import FRAMEWORKS, compare_cells, describe_places, describe_scope, is_confounded
+from collector.comparisons import FRAMEWORKS, compare_cells, describe_scope, is_confounded
 from collector.results.frames import Row, list_rows
-from collector.results.summary import summarize_cells
+from collector.results.summary import describe_places, summarize_cells
 from collector.statistics import divide, estimate_center, estimate_ratio, measure
 from factories import make_cell, make_environment, make_gpu, make_result
 from intervals import measure_coverage, read_interval

@@ -16,7 +16,6 @@ from collector.statistics import (
     estimate_center,
     estimate_paired_ratio,
     estimate_ratio,
-    find_least,
     find_power,
     invert_estimate,
     judge_together,
@@ -168,11 +167,6 @@ def test_one_repeat_varies_as_the_logs_of_all_and_sides_that_vary_unlike_have_we
     assert measure_variance(estimate_center(values), 4) == pytest.approx(spread)
     assert measure_variance(estimate_center(values), 5) is None  # they are not its values
     assert RepeatVariances(one=1.0, other=3.0).expect_variance(4) == pytest.approx((1.0, 3 / (1 / 16 + 9 / 16)))
-
-
-@pytest.mark.parametrize(("least", "expected"), [(1, 2), (2, 2), (7, 7), (50, 50), (51, None)])
-def test_the_least_number_of_repeats_is_found(least: int, expected: int | None) -> None:
-    assert find_least(lambda number: number >= least) == expected
 
 
 def test_a_family_makes_no_chance_larger_than_certainty_and_a_known_factor_multiplies() -> None:

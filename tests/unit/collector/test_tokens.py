@@ -14,8 +14,8 @@ from collector.costs.evaluation import CostQuestion, evaluate_costs, find_job
 from collector.grid import format_figure, make_grid
 from collector.report.figures import find_front, show_tokens
 from collector.results.collection import Collection
+from collector.tables.cells import make_language_table, tabulate_tokens
 from collector.tables.comparisons import make_ranking_table
-from collector.tables.language import make_language_table, tabulate_tokens
 from factories import (
     make_cell,
     make_cpu_use,

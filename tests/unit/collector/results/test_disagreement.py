@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from collector.results.cell_repeats import describe_disagreement
+from collector.results.summary import describe_disagreement
 
 
 def spread(center: float, width: float) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":

@@ -7,7 +7,7 @@ import pytest
 
 from bench.schema import Cell, Precision, Result
 from collector.analysis import analyze_run
-from collector.doubts import list_doubts
+from collector.facts import list_doubts
 from collector.results.collection import Collection
 from collector.results.hosts import list_drifted
 from collector.results.summary import summarize_cells

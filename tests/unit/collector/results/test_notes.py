@@ -2,7 +2,7 @@
 
 import pytest
 
-from collector.results.cell_repeats import merge_notes
+from collector.results.summary import merge_notes
 
 
 @pytest.mark.parametrize(

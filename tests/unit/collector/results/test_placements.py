@@ -7,7 +7,7 @@ import pandas as pd
 from bench.schema import Node, Placement, Result
 from bench.store import Store, placement_key
 from collector.analysis import analyze_run
-from collector.doubts import list_doubts
+from collector.facts import list_doubts
 from collector.results.collection import Collection
 from collector.results.frames import PLACEMENT_COLUMNS
 from collector.results.load import load_run
