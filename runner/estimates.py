@@ -15,7 +15,7 @@ from bench.registry import Device
 from bench.schema import Cell, Run
 from bench.store import Store
 from collector.prices.table import PriceTable, find_machine_offers
-from runner.matrix import Repeat, order_repeats
+from runner.matrix import Repeat
 from runner.price_tables import check_machines, load_prices
 from runner.profiles.model import Profile
 from runner.progress import EstimateDocument, RunEvents
@@ -236,11 +236,3 @@ def print_dry_run(
         num_missing=len(missing),
         estimates=[one.model_dump() for one in estimates],
     )
-
-
-def print_plan_estimate(
-    run: Run, store: Store | None, prices: Mapping[Device, PoolPrice], say: Callable[[str], None]
-) -> None:
-    durations = {} if store is None else read_durations(store, run, lambda _: True)
-    for line in describe_estimates(estimate_repeats(order_repeats(run.cells, run.order_seed), durations, prices)):
-        say(line)

@@ -130,7 +130,7 @@ _STRICT = ConfigDict(strict=True, allow_inf_nan=False, extra="forbid")
 
 
 def _make_part(name: str, keys: Iterable[str], wrap: Any = lambda one: one) -> Any:
-    """Return the model of a mapping with these keys of a cell, none of which has to be there."""
+    """Return the model of a mapping with these keys of a cell, all optional."""
     fields: dict[str, Any] = {key: (wrap(_TYPES[key]), None) for key in keys}
     return create_model(name, __config__=_STRICT, **fields)
 
@@ -200,19 +200,18 @@ class Entry:
 
 
 def load_matrix(name_or_path: str, *, is_data_here: bool = True) -> Matrix:
-    """Return the matrix with this built-in name or in this file; UserError if it is unknown or has an error.
+    """Return the matrix with this built-in name or in this file.
 
     `is_data_here`: whether a cell's `data_dir` must be a folder of this machine; on a cluster it is one of the pod's.
     """
     path = _find_matrix(name_or_path)
-    return read_matrix(read_yaml(path, _show_path(path), expected=_EXPECTED), path.parent if is_data_here else None)
+    return read_matrix(read_yaml(path, str(path), expected=_EXPECTED), path.parent if is_data_here else None)
 
 
 def read_matrix(root: Node, folder: Path | None) -> Matrix:
     """Return the matrix in a file's tree: the product of the axes, less `exclude`, plus `include`.
 
-    `folder`: where relative paths of data start; None: they are not of this machine. YamlError if something is wrong,
-    or a combination lacks a key, contradicts itself, names a folder that does not exist, or is there already.
+    `folder`: where relative paths of data start; None: they are not of this machine.
     """
     file = validate(root, MATRIX_FILE, "docs/matrix.md", keeps_null=True)
     parts = {key: root.children.get(key, replace(root, value=None)) for key in TOP_KEYS}
@@ -334,12 +333,8 @@ def _plan_cell(own: Settings, place: Node, parts: Mapping[str, Node], folder: Pa
     for key, is_unfit in (("num_classes", spec.num_classes is None), ("data_dir", spec.data is None)):
         if is_unfit and key not in own:  # under `defaults` it is meant for the other models
             fields.pop(key, None)
-    natural = {
-        "input_size": spec.input_size,
-        "num_classes": spec.num_classes,
-        "mode": DEFAULT_MODES[fields["framework"]],
-    }
-    fields = natural | fields
+    sizes = {"input_size": spec.input_size, "num_classes": spec.num_classes}
+    fields = sizes | {"mode": DEFAULT_MODES[fields["framework"]]} | fields
     if fields.get("data_dir") is not None:
         fields["data_dir"] = _find_data_dir(nodes["data_dir"], folder)
     if (name := fields.pop("neighbour", None)) is not None:
@@ -360,7 +355,6 @@ def _plan_cell(own: Settings, place: Node, parts: Mapping[str, Node], folder: Pa
 
 
 def _find_data_dir(node: Node, folder: Path | None) -> str:
-    """Return the absolute path of a folder with data; YamlError if there is no such folder, or cannot be one."""
     given = str(node.value)
     if folder is None:
         if not os.path.isabs(given):
@@ -403,13 +397,6 @@ def _find_matrix(name_or_path: str) -> Path:
     )
 
 
-def _show_path(path: Path) -> str:
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except (ValueError, FileNotFoundError):  # elsewhere; or the working directory was deleted
-        return str(path)
-
-
 def _complete_neighbour(given: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return every field of a neighbour of a cell with these `fields`: what is not given is the cell's.
 
@@ -429,7 +416,7 @@ def _complete_neighbour(given: Mapping[str, Any], fields: Mapping[str, Any]) -> 
 RepeatKey = tuple[str, int]
 """Id of a cell and number of its repeat."""
 TIME_FORMAT = "%Y%m%d-%H%M%S"
-"""The format of the time in the id of a run."""
+"""In the id of a run."""
 SEED_BITS = 32
 """Length of the seed of a run's order: short enough to be copied by hand, long enough that no two runs share it."""
 
@@ -441,7 +428,6 @@ class Repeat:
     planned: PlannedCell
     number: int
     key: RepeatKey = field(init=False, compare=False, repr=False)
-    """Identifies it among the repeats of a run."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", (self.planned.cell.cell_id, self.number))
@@ -450,10 +436,7 @@ class Repeat:
 def plan_run(
     matrix: Matrix, explain: Callable[[Cell], str | None], *, run_id: str | None, cluster: Cluster | None = None
 ) -> Run:
-    """Return a new run: the cells that can run, and the others with the reason that `explain` gives.
-
-    `cluster`: None for a run on this machine. Raise UserError if no cell can run, or if the clock is far off.
-    """
+    """Return a new run: the cells that can run, and the others with the reason that `explain` gives."""
     reasons = [explain(planned.cell) for planned in matrix.cells]
     if None not in reasons:
         all_reasons = "; ".join(dict.fromkeys(filter(None, reasons)))

@@ -191,10 +191,7 @@ def search_here(
     max_batch_size: int,
     time_limit_seconds: float,
 ) -> ProbeReport:
-    """Try one batch size after the other on this machine; print each trial as it ends, then what was found.
-
-    `gpu_name`: None for a CPU. `lock`: file descriptor of the host lock, which every process inherits.
-    """
+    """Try one batch size after the other on this machine; print each trial as it ends, then what was found."""
     bounds = f"up to batch {max_batch_size:,} and {time_limit_seconds:,.0f} s"
     what = f"{cell.model}, {cell.framework}, {cell.phase}, {cell.precision}, {cell.mode}"
     console.print(f"probing {what} on {gpu_name or 'the CPU'}: {bounds}", soft_wrap=True)
@@ -253,7 +250,7 @@ def _try_batch(executor: LocalExecutor, cell: Cell, batch_size: int, seconds_lef
 
 
 def make_cell(model: str, framework: str, **options: Any) -> Cell:
-    """Return the cell of the first trial, with defaults for options that are None. Raise UserError if one is wrong."""
+    """Return the cell of the first trial, with defaults for options that are None."""
     if model not in MODELS:
         raise UserError(f"MODEL {model}: unknown; {suggest_word(model, list(MODELS))}")
     spec = MODELS[model]

@@ -16,7 +16,7 @@ POLL_SECONDS = 0.02
 
 
 def list_children(pid: int | str = "self") -> set[int]:
-    """Return the processes that a process has started and not waited for; none where the system does not list them."""
+    """Return the processes that a process has started and not waited for."""
     found = set[int]()
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):  # the thread has ended
@@ -68,7 +68,6 @@ INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def handle_signals(numbers: Sequence[int], handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handle these signals with `handler` inside the block. An ignored signal stays ignored."""
     handled = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
     previous = {number: signal.signal(number, handler) for number in handled}
     try:
@@ -103,7 +102,6 @@ def end_like_interrupt() -> Iterator[None]:
 
 
 def find_end_code(interrupt: KeyboardInterrupt) -> int:
-    """Return the exit code for what interrupted a command: Ctrl-C, SIGTERM or SIGHUP, as a shell gives it."""
     return 128 + getattr(interrupt, "signal_number", signal.SIGINT)
 
 
@@ -148,7 +146,7 @@ _BY_NUMBER = {
 
 
 def explain_exhaustion(error: BaseException) -> str | None:
-    """Say in words which resource ran out, and how to raise its limit; return None if the error has another cause."""
+    """Return which resource ran out, and how to raise its limit; None if the error has another cause."""
     if isinstance(error, MemoryError):
         return _BY_NUMBER[errno.ENOMEM]
     if isinstance(error, OSError):

@@ -131,7 +131,6 @@ class RunEvents:
         self.report("begun", run_id=run.run_id, matrix=run.matrix, store=store_url, **sizes)
 
     def report(self, event: str, **values: Any) -> None:
-        """Print an event; `values` are fields of RunEvent, and numbers of repeats by status."""
         document = RunEvent.model_validate({"event": event, **values})
         line = json.dumps(document.model_dump(exclude_unset=True))
         self._console.print(line, soft_wrap=True, markup=False, highlight=False)
@@ -142,7 +141,6 @@ DETAIL = re.compile(r": |, (?:more|less) than ")
 
 
 def describe_end(result: Result, repeat: Repeat, *extras: str) -> Text:
-    """Return the line on a repeat that has its record: status, name, `extras`, step time, verdict and reason."""
     line = Text.assemble((f"{result.status:<8}", STATUS_STYLES.get(result.status, "red")), describe_repeat(repeat))
     for extra in extras:
         line.append(f"  {extra}")
@@ -196,7 +194,6 @@ class Progress(ABC):
         """Return how many repeats are in which state, by the names of LABELS."""
 
     def estimate_seconds_left(self) -> float | None:
-        """Return how long the rest takes at the rate so far; None before the first repeat is done."""
         counts = self.count_states()
         done = counts.get("done", 0)
         return (sum(counts.values()) - done) * (time.monotonic() - self._started) / done if done else None
@@ -220,9 +217,8 @@ class Progress(ABC):
         self, repeat: Repeat, result: Result, *extras: str, job: str | None = None, num_preempted: int = 0
     ) -> None:
         self.num_by_status[result.status] += 1
-        self._num_contaminated += (
-            result.status == "ok" and result.validity is not None and result.validity.is_contaminated
-        )
+        if result.status == "ok" and result.validity:
+            self._num_contaminated += result.validity.is_contaminated
         if self._events:
             self._events.report(
                 "finished",
@@ -334,7 +330,6 @@ class ClusterProgress(Progress):
         self._connection: Connection | None = None
 
     def serve_metrics(self, connection: "Connection", port: int) -> "CollectorRegistry":
-        """Serve the counts of the run and of its requests at `/metrics`; return them."""
         from prometheus_client import CollectorRegistry, start_http_server
 
         self._connection, registry = connection, CollectorRegistry()

@@ -69,10 +69,7 @@ def choose_report_path(output: Path | None, run: Run) -> Path:
 
 
 def load_history(store: Store, collection: "Collection") -> "ChangeHistory":
-    """Return what `watch` recorded over the nights of the run's matrix. Raise StoreError if it cannot be read.
-
-    Documents that do not count are named on stderr: nobody can read such a change, but it was suspected.
-    """
+    """Return what `watch` recorded over the nights of the run's matrix; name documents that do not count on stderr."""
     from collector.changes import read_history
 
     history = read_history(store, collection.run.matrix)
@@ -84,7 +81,6 @@ def load_history(store: Store, collection: "Collection") -> "ChangeHistory":
 
 
 def print_notices(store: Store, collection: "Collection", console: Console) -> None:
-    """Print what did not count of a run, and which of its raw results were removed."""
     from bench.store.documents import read_raw_removals
     from collector.facts import describe_raw_removals
 
@@ -94,7 +90,7 @@ def print_notices(store: Store, collection: "Collection", console: Console) -> N
 
 
 def analyze_stored(store: Store, collection: "Collection", prices: "PriceTable") -> "Analysis":
-    """Return what a report says of a run, its nights and what changed since the last run of its matrix included."""
+    """Return what a report says of a run, its nights, and what changed since the last run of its matrix."""
     from collector.analysis import analyze_run
     from collector.versus.comparison import compare_with_last
 
@@ -105,10 +101,7 @@ def analyze_stored(store: Store, collection: "Collection", prices: "PriceTable")
 def finish_run(
     store: Store, run: Run, console: Console, *, output: Path | None, with_report: bool, is_published: bool
 ) -> RunEnd:
-    """Collect and report a run, print its table and return how it ended.
-
-    `output`: the folder for the report; None for the default. `is_published`: put the report into the store as well.
-    """
+    """Collect and report a run, print its table and return how it ended; `output`: the folder for the report."""
     from collector.export import write_collection
     from collector.report.page import write_page
     from collector.report.tables import print_summary
@@ -136,7 +129,6 @@ def finish_run(
 
 
 def say_how_to_retry(end: RunEnd, console: Console, command: str | None) -> None:
-    """Print how many repeats were contaminated and, unless it is None, the command that measures them again."""
     if end.num_contaminated:
         how = "" if command is None else f". Measure them again when nobody else uses the machine:\n  {command}"
         of = count_things(end.num_repeats, "repeat")
@@ -169,8 +161,6 @@ def publish_report(store: Store, run: Run, report: bytes, ending: Ending) -> lis
     `latest/run.json` is written last: it names the run that `latest/report.html` is of. If `latest/` holds a newer run
     already, it is not changed. Two runs that end within the same moment can leave the report of one under the name of
     the other: `runs/RUN_ID/report.html` of the run that is named is certain.
-
-    Raise StoreError if the store cannot be used.
     """
     store.put(report_key(run.run_id), report)
     written = [report_key(run.run_id)]
@@ -199,8 +189,7 @@ def write_site(store: Store, site: Path, prices: "PriceTable", tell: Callable[[s
     """Write the pages of all runs of `store` into the folder `site`; return the path of the list of runs.
 
     A page whose run, nights, prices and version of the tool are those of its last writing is left as it is. A run that
-    cannot be read stands in the list with the reason. `tell` gets a line for each page. Raise StoreError if the store
-    cannot be used, UserError where a file cannot be written.
+    cannot be read stands in the list with the reason.
     """
     from collector.files import check_folder
     from collector.report.page import INDEX, SiteRun, write_index
@@ -210,15 +199,8 @@ def write_site(store: Store, site: Path, prices: "PriceTable", tell: Callable[[s
     lines = [_write_run(store, run, site, prices, tell) for run in runs]
     for run_id, reason in unreadable.items():
         tell(f"run {run_id} has no page: {reason}")
-        lines.append(
-            SiteRun(
-                run_id=run_id,
-                matrix="runs that cannot be read",
-                created_at="",
-                outcome=f"cannot be read: {reason}",
-                has_page=False,
-            )
-        )
+        place, outcome = "runs that cannot be read", f"cannot be read: {reason}"
+        lines.append(SiteRun(run_id=run_id, matrix=place, created_at="", outcome=outcome, has_page=False))
     return write_index(lines, site)
 
 

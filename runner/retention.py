@@ -55,7 +55,7 @@ class RunPlan:
 def plan_removal(store: Store, older_than: timedelta, now: datetime) -> tuple[list[RunPlan], Mapping[str, str]]:
     """Return whose raw results are removed at `now`, of runs in which nothing was written for so long; writes nothing.
 
-    The oldest first; and the runs old enough that keep theirs, with the reason. StoreError if the store cannot be used.
+    The oldest first; and the runs old enough that keep theirs, with the reason.
     """
     runs, unreadable = read_runs(store, store.list_run_ids())
     protected = _find_protected_runs(store, runs)
@@ -78,11 +78,8 @@ def plan_removal(store: Store, older_than: timedelta, now: datetime) -> tuple[li
             kept[run.run_id] = "it may go on: repeats have no record, and it has no report in the store"
         else:
             held = _read_held_results(store, run.run_id)
-            removable = {
-                found.key: held[place]
-                for found in raw
-                if (place := (found.key, found.num_bytes, found.version)) in held
-            }
+            places = {found.key: (found.key, found.num_bytes, found.version) for found in raw}
+            removable = {key: held[place] for key, place in places.items() if place in held}
             if num_not_held := len(raw) - len(removable):
                 kept[run.run_id] = (
                     f"{num_not_held} of its {len(raw)} raw results are not in the data set as they are now "
@@ -94,11 +91,7 @@ def plan_removal(store: Store, older_than: timedelta, now: datetime) -> tuple[li
 
 
 def remove_raw_results(store: Store, run: RunPlan, policy: str, now: datetime) -> None:
-    """Record which raw results of a run are removed, and delete them.
-
-    `policy`: the options that asked for it. StoreError if the store cannot be used: what is not deleted stays, and the
-    same call later goes on.
-    """
+    """Record which raw results of a run are removed by `policy`, and delete them; a later call deletes the rest."""
     document = RawRemoval(
         run_id=run.run_id, at=now, tool_version=__version__, policy=policy, results=tuple(run.results.values())
     )
@@ -126,11 +119,7 @@ def _is_over(store: Store, run: Run, objects: Sequence[StoredObject]) -> bool:
 
 
 def _find_protected_runs(store: Store, runs: Sequence[Run]) -> Mapping[str, str]:
-    """Return the reason why a run keeps its raw results whatever its age, by run id. `runs`: those of the store.
-
-    Raise UserError if the newest report, or a change that waits for its confirmation, does not say which runs it is
-    about: they could not be kept.
-    """
+    """Return the reason why a run keeps its raw results whatever its age, by run id."""
     protected = dict.fromkeys(_find_questioned_runs(store), "a change that is not decided is about it")
     nights = [run for run in runs if not is_confirmation(run.run_id)]
     future = find_future_runs(nights)  # the newest of them would take the place of the one that people look at
@@ -175,8 +164,7 @@ def _read_held_results(store: Store, run_id: str) -> Mapping[tuple[str, int, str
     """Return the results of a run of which the tables in the store have every row.
 
     By key, size and version of the raw result that the rows were made from. Only rows of this version of the tool
-    count: those of an older one may lack what the raw result still has. They are read from the rows themselves, not
-    from a list beside them. UserError if they cannot be read.
+    count: those of an older one may lack what the raw result still has.
     """
     from collector.results.stored_tables import read_current
 

@@ -62,7 +62,6 @@ class RecordSnapshot:
         return frozenset(repeat for _, repeat, condition, _ in self.records if condition in conditions)
 
     def find_present(self, retries: Retries) -> frozenset[RepeatKey]:
-        """Return the repeats that need no further attempt."""
         present = self._find("ok", "contaminated") if retries.failed else self._find("ok", "contaminated", "not-ok")
         return present - (self._find("contaminated") - self._find("ok")) if retries.contaminated else present
 
@@ -101,7 +100,7 @@ class Records:
     """By key, of the records that were read; a run may have 100,000."""
 
     def read_snapshot(self) -> RecordSnapshot:
-        """Read the records that were not read yet, and return which there are now and how each ended."""
+        """Read the records that were not read yet, and return all."""
         keys = self._list_keys()
         for key, removed in self._read_removed().items():  # whether or not it is deleted already
             # Of older versions only the verdict is known.
@@ -131,7 +130,7 @@ class Records:
 
 
 def _classify(data: bytes, key: str) -> tuple[Condition, float]:
-    """Return a record's condition (damaged: unreadable, or another than its key says) and how long its attempt took."""
+    """Return a record's condition and how long its attempt took; damaged: unreadable, or another than its key says."""
     try:
         result = read_result(data)
     except InvalidDocumentError:
@@ -149,7 +148,7 @@ def measure_attempt(started_at: datetime, finished_at: datetime) -> float:
 
 
 def find_future_runs(runs: Iterable[Run]) -> dict[str, str]:
-    """Return the runs that began in the future, by run id with what is wrong of them, in words."""
+    """Return what is wrong of the runs that began in the future, by run id."""
     latest = datetime.now(UTC) + CLOCK_TOLERANCE
     return {
         run.run_id: f"began on {run.created_at:%Y-%m-%d}, which is to come: a clock was or is wrong"
@@ -180,7 +179,7 @@ class RunRequest(ABC):
 
     @abstractmethod
     def make_plan(self) -> Run:
-        """Return a new run of the matrix, named `run_id` if that is given."""
+        """Return a new run of the matrix."""
 
     def choose_run(self) -> Run:
         """Return the run to resume (the one that is named, or the plan's newest unfinished one), or else the plan.
@@ -221,7 +220,6 @@ def check_run_id(run_id: str) -> None:
 
 
 def read_run(store: Store, run_id: str) -> Run | None:
-    """Return the run with this id, None if the store has none. UserError if its run.json cannot be read."""
     try:
         return read_stored_run(store.get(run_key(run_id)))
     except KeyMissing:
@@ -278,10 +276,7 @@ def find_unfinished_run(store: Store, plan: Run, retries: Retries = NO_RETRIES) 
 
 
 def _lacks_results(store: Store, run: Run, retries: Retries) -> bool:
-    """Return whether repeats are missing, or their number is not decided yet.
-
-    Records are read only if their keys alone do not show it.
-    """
+    """Return whether repeats are missing, or their number is not decided yet, by their keys alone if these show it."""
     if any(planned.stopping and not planned.stopping.is_decided for planned in run.cells):
         return True
     records = Records(store, run.run_id)
@@ -317,7 +312,7 @@ def check_same_place(run: Run, cluster: Cluster | None, hostname: str) -> None:
 
 
 def _are_apart(one: Cluster, other: Cluster) -> bool:
-    """Return whether the API servers share no authority, as those of two clusters; False where it is not known."""
+    """Return whether it is known that the API servers share no authority, as those of two clusters."""
     return bool(one.authorities and other.authorities) and not set(one.authorities) & set(other.authorities)
 
 
@@ -326,19 +321,13 @@ def _describe_place(cluster: Cluster | None, hostname: str) -> str:
 
 
 def select_missing(run: Run, snapshot: RecordSnapshot, retries: Retries = NO_RETRIES) -> list[Repeat]:
-    """Return the planned repeats without a terminal record in the run's order: every cell's first, then every second.
-
-    A damaged record counts as none. `retries`: those that are measured again are among them.
-    """
+    """Return the planned repeats without a terminal record, and those of `retries`, in the run's order."""
     present = snapshot.find_present(retries)
     return [repeat for repeat in order_repeats(run.cells, run.order_seed) if repeat.key not in present]
 
 
 def begin_run(store: Store, run: Run, snapshot: RecordSnapshot, missing: Sequence[Repeat], console: Console) -> None:
-    """Store the plan of a run that is new, and say what is planned, what is there and what of it is damaged.
-
-    Raise TransientError if another runner has just stored a plan of this name.
-    """
+    """Store the plan of a run that is new, and say what is planned, what is there and what of it is damaged."""
     if is_stored(store, run.run_id):
         console.print(f"run {run.run_id} is resumed (--new starts another)")
     elif store.put_new(run_key(run.run_id), run.to_json()):

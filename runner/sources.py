@@ -15,12 +15,10 @@ CACHE_VARIABLE = "BENCHMATRIX_CACHE_DIR"
 
 
 def locate_sources() -> Path:
-    """Return the root of the repository: the checkout's, or that of the copy in the installed package."""
     return ROOT if has_checkout() else ROOT / "repository"
 
 
 def find_source(path: str) -> Path:
-    """Return a file or folder of the repository, such as `manifests`."""
     return locate_sources() / path
 
 
@@ -53,7 +51,6 @@ def has_checkout() -> bool:
 
 
 def is_image() -> bool:
-    """Return whether the tool runs in its container image."""
     return REVISION_VARIABLE in os.environ
 
 

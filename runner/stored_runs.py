@@ -26,7 +26,7 @@ MAX_NAMED = 10
 
 
 def open_existing_store(url: str, option: str = "--store") -> Store:
-    """Open a store, named by `option`, to read from. Raise UserError for a directory that does not exist."""
+    """Open a store, named by `option`, to read from."""
     if url.startswith("file://"):
         place = find_directory(url)
         if not os.path.isdir(place):
@@ -96,11 +96,10 @@ def compare_runs(
     include_invalid: bool = False,
     fails_undecided: bool = False,
 ) -> "tuple[Question, CompareDocument]":
-    """Return what was asked, and the comparison. Raise UserError if something does not fit.
+    """Return what was asked, and the comparison.
 
     `run_b`: None for the newest. `a`, `b`: conditions instead of two runs, on the runs that are named, or that fit
-    `run_patterns`.
-    `metric`: None for the step time, and where the batches of A and B differ the time per sample. `floor`: in percent.
+    `run_patterns`. `floor`: in percent.
     """
     from collector.versus.comparison import compare_sides
     from collector.versus.question import METRICS, Question, parse_condition
@@ -153,10 +152,8 @@ def _load_two(url: str, url_b: str | None, run_a: str, named_b: str | None) -> "
         own = {collection.run.run_id for collection in related.collections}
         others = load_related_runs(store_b, collections)
         further = [found for found in others.collections if found.run.run_id not in own]
-        related = RelatedRuns(
-            collections=(*related.collections, *further),
-            passed_over={**related.passed_over, **others.passed_over},
-        )
+        passed_over = {**related.passed_over, **others.passed_over}
+        related = RelatedRuns(collections=(*related.collections, *further), passed_over=passed_over)
     return a, b, collections, related
 
 

@@ -82,7 +82,6 @@ def hide_credentials(text: str) -> str:
 
 
 def echo(text: str | bytes, *, err: bool = False, nl: bool = True) -> None:
-    """Print a document, or lines that need no console, to stdout or stderr."""
     document = text if isinstance(text, str) else text.decode()
     print(escape_unprintable(document), end="\n" if nl else "", file=sys.stderr if err else sys.stdout, flush=True)
 

@@ -221,13 +221,12 @@ def suggest_word(word: str, known: Sequence[str]) -> str:
 
 
 def suggest_near_word(word: str, known: Sequence[str]) -> str:
-    """Return "did you mean ...?" with the known word nearest to `word`, or an empty text if none is near."""
+    """As suggest_word, but an empty text if no word is near."""
     suggestion = suggest_word(word, known)
     return suggestion if suggestion.endswith("?") else ""
 
 
 def join_words(words: Iterable[object]) -> str:
-    """Return the words with commas between them, cut after `MAX_SHOWN_WORDS`."""
     shown = [str(word) for word in itertools.islice(words, MAX_SHOWN_WORDS + 1)]
     return ", ".join(shown if len(shown) <= MAX_SHOWN_WORDS else [*shown[:-1], "..."])
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -94,11 +93,14 @@ def render(
 
 
 def _print_estimate(run: "Run", earlier: str | None, prices: "Mapping[Device, PoolPrice]") -> None:
-    from runner.estimates import print_plan_estimate
+    from runner.estimates import describe_estimates, estimate_repeats, read_durations
+    from runner.matrix import order_repeats
     from runner.stored_runs import open_existing_store
 
     store = None if earlier is None else open_existing_store(earlier, "--earlier")
-    print_plan_estimate(run, store, prices, partial(echo, err=True))
+    durations = {} if store is None else read_durations(store, run, lambda _: True)
+    for line in describe_estimates(estimate_repeats(order_repeats(run.cells, run.order_seed), durations, prices)):
+        echo(line, err=True)
 
 
 def _print_cells(loaded: "Matrix", *, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from typing import Literal, NoReturn, Protocol, Self, TypeVar
 
-from bench.schema import Cell, Device, Result, Run
+from bench.schema import Device, Result, Run
 from bench.store import Store, StoreError
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.names import JobKey, make_path, select_run
@@ -237,16 +237,14 @@ class TrackedJob:
 
     @property
     def node_kind(self) -> str:
-        return name_node_kind(self.repeat.planned.cell)
+        """Which nodes of its pool the cell needs: `gpu`, `gpu (shared by mps)`."""
+        cell = self.repeat.planned.cell
+        return f"{cell.device} (shared by {cell.sharing})" if is_shared(cell) else cell.device
 
     @property
     def cell_kind(self) -> "CellKind":
         cell = self.repeat.planned.cell
         return self.node_kind, cell.num_gpus, cell.tenants
-
-
-def name_node_kind(cell: Cell) -> str:
-    return f"{cell.device} (shared by {cell.sharing})" if is_shared(cell) else cell.device
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,10 +25,7 @@ _ADAPTER = TypeAdapter(Profile)
 
 
 def find_profile(name: str | None, context: str) -> Profile:
-    """Return the profile of this name or path, or for None the one that the context's name indicates.
-
-    Raise UserError if there is none.
-    """
+    """Return the profile of this name or path, or for None the one that the context's name indicates."""
     if name is None:
         by_prefix = (known for prefix, known in _CONTEXT_PREFIXES.items() if context.startswith(prefix))
         by_suffix = (known for suffix, known in _CONTEXT_SUFFIXES.items() if context.endswith(suffix))
@@ -42,7 +39,6 @@ def find_profile(name: str | None, context: str) -> Profile:
 
 
 def load_profile(name: str) -> Profile:
-    """Return a built-in profile, or that of a YAML file. Raise UserError with file, line and key if it is wrong."""
     path = _find_file(name, Path())
     if path is None:
         raise UserError(
@@ -92,7 +88,7 @@ def _find_base(base: Node, folder: Path) -> Path:
 
 
 def _choose_gpu(tree: Node) -> Node:
-    """Return a profile's whole content with the GPU that it names. Raise YamlError for one that it does not offer."""
+    """Return a profile's whole content with the GPU that it names."""
     entries = dict(tree.children)
     kinds = entries.pop("gpu_kinds").children if "gpu_kinds" in entries else {}
     own, tree = entries.get("gpu"), replace(tree, value=entries)

@@ -166,7 +166,6 @@ class Gpus(Document):
         return self.sharing.get(cell.sharing, GpuSharing())
 
     def explain_unshared(self, cell: Cell, profile: str) -> str | None:
-        """Return why no node shares its GPUs as the cell asks for; None if one does, or it does not ask."""
         if self.request == "claim" and is_shared(cell) and cell.sharing != "time-slicing":
             return f"sharing: {cell.sharing}: the tenants of a claimed GPU (gpu.request: claim) take turns, no more"
         found = self.find_sharing(cell)
@@ -204,7 +203,6 @@ def list_clients(cell: Cell, sharing: GpuSharing) -> tuple[int, ...]:
 
 
 def share_pool(pool: Pool, sharing: GpuSharing, clients: Sequence[int]) -> Pool:
-    """Return a pool whose nodes share their GPUs so among one of these numbers of containers."""
     rules = list(sharing.node_requirements)
     if sharing.clients_label is not None:
         values = tuple(str(number) for number in clients)
@@ -268,7 +266,6 @@ what the tool sets, when a Job is rendered."""
 
 
 def check_overlay(overlay: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return an overlay; ValueError with the place of the first field that is refused."""
     for place, value in _walk(overlay, ""):
         pattern = re.sub(r"\[\d+\]", "[]", place)
         reason = next((reason for refused, reason in REFUSED.items() if re.fullmatch(refused, pattern)), None)
@@ -406,7 +403,6 @@ class Profile(Document):
         return self
 
     def add_variables(self, variables: Mapping[str, str]) -> Self:
-        """Return the profile with a matrix's variables too; UserError for one that is a secret."""
         for name, value in variables.items():
             if reason := explain_secret_variable(name, value):
                 raise UserError(f"the matrix's environment.{name}: {reason}")
@@ -417,21 +413,12 @@ class Profile(Document):
         return (NO_DISRUPTION if self.do_not_disrupt else {}) | self.annotations
 
     @property
-    def gpu_kind(self) -> GpuKind | None:
-        if self.gpu is None:
-            return None
-        return GpuKind(
-            name=self.gpu.name, compute_capability=self.gpu.compute_capability, num_gpus=self.gpu.max_per_node
-        )
-
-    @property
     def pod_security(self) -> Literal["privileged", "restricted"]:
         """The Pod Security Standard that the pods of all cells meet."""
         offered = [found for found in self.gpu.sharing.values() if found.clients] if self.gpu else []
         return "privileged" if any(found.host_ipc for found in offered) else "restricted"
 
     def find_sharing(self, cell: Cell) -> GpuSharing | None:
-        """Return how the nodes for a cell share their GPUs; None if it needs none that do."""
         return None if self.gpu is None else self.gpu.find_sharing(cell)
 
     def find_pool(self, cell: Cell) -> Pool | None:
@@ -453,10 +440,12 @@ class Profile(Document):
             if self.data is None:
                 return f"data_dir: the profile {self.name} has no `data` volume"
             if not Path(os.path.normpath(cell.data_dir)).is_relative_to(self.data.mount_path):
-                return (
-                    f"data_dir: {cell.data_dir} is not in {self.data.mount_path}, the data of the profile {self.name}"
-                )
-        return explain_incapable(cell, self.gpu_kind)
+                place = f"{self.data.mount_path}, the data of the profile {self.name}"
+                return f"data_dir: {cell.data_dir} is not in {place}"
+        kind, gpu = None, self.gpu
+        if gpu is not None:
+            kind = GpuKind(name=gpu.name, compute_capability=gpu.compute_capability, num_gpus=gpu.max_per_node)
+        return explain_incapable(cell, kind)
 
     def find_image(self, cell: Cell) -> str:
         image = self.images.get(cell.framework, {}).get(cell.device)
