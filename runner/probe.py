@@ -8,9 +8,8 @@ import itertools
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from math import isqrt
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -19,11 +18,12 @@ from rich.text import Text
 
 from bench.errors import UserError
 from bench.probes.memory import read_available_bytes
-from bench.registry import MODELS
-from bench.schema import Cell, Document, Framework, PlannedCell, Result
+from bench.registry import FRAMEWORKS, MODELS
+from bench.schema import Cell, Document, PlannedCell, Result
 from bench.store import Store
 from bench.worker.compilers import CACHE_FOLDERS
-from runner.local.run import LocalExecutor
+from runner.local.process import hold_host_lock
+from runner.local.run import LocalExecutor, find_interpreters, parse_interpreters
 from runner.matrix import DEFAULT_MODES, Repeat
 from runner.terminal import join_printable
 from runner.yaml_input import suggest_word
@@ -184,29 +184,29 @@ class ProbeReport(BatchSearch):
 def search_here(
     cell: Cell,
     gpu_name: str | None,
-    interpreters: Mapping[Framework, Path],
-    lock: int,
+    python: list[str],
     console: Console,
-    *,
     max_batch_size: int,
     time_limit_seconds: float,
 ) -> ProbeReport:
     """Try one batch size after the other on this machine; print each trial as it ends, then what was found."""
+    given = parse_interpreters(python, tuple(FRAMEWORKS))
     bounds = f"up to batch {max_batch_size:,} and {time_limit_seconds:,.0f} s"
     what = f"{cell.model}, {cell.framework}, {cell.phase}, {cell.precision}, {cell.mode}"
-    console.print(f"probing {what} on {gpu_name or 'the CPU'}: {bounds}", soft_wrap=True)
     limit_bytes = None if cell.device == "gpu" else int(CPU_MEMORY_SHARE * read_available_bytes())
-    deadline = time.monotonic() + time_limit_seconds
-    with tempfile.TemporaryDirectory(prefix="benchmatrix-probe-") as folder:
+    with hold_host_lock("probe") as lock, tempfile.TemporaryDirectory(prefix="benchmatrix-probe-") as folder:
         executor = LocalExecutor(
             run_id="probe",
             store=Store.open(f"file://{folder}"),
-            interpreters=interpreters,
+            interpreters=find_interpreters({cell.framework}, given, console, lock),
             lock=lock,
             memory_limit_bytes=limit_bytes,
             # What is compiled is kept for the trials that come after.
             variables={name: f"{folder}/{part}" for name, part in CACHE_FOLDERS.items() if name not in os.environ},
         )
+
+        console.print(f"probing {what} on {gpu_name or 'the CPU'}: {bounds}", soft_wrap=True)
+        deadline = time.monotonic() + time_limit_seconds
 
         def try_batch(batch_size: int) -> Trial:
             trial = _try_batch(executor, cell, batch_size, deadline - time.monotonic())

@@ -1,9 +1,8 @@
 """The command `probe`: search the largest batch of a model here, or predict it from the cells of a run."""
 
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import Annotated, get_args
 
 import typer
-from rich.console import Console
 
 from bench.errors import UserError
 from bench.registry import FRAMEWORKS, MODELS, Mode, Precision
@@ -19,10 +18,6 @@ from runner.commands.options import (
     refuse_given,
 )
 from runner.terminal import echo
-
-if TYPE_CHECKING:  # help and completion need no more than the options
-    from bench.schema import Cell
-    from runner.probe import ProbeReport
 
 RUN_PANEL = "With --run"
 OF_RUNS = ("store", "level")
@@ -101,7 +96,7 @@ def probe(
         raise UserError(f"MODEL is missing; give one of {', '.join(MODELS)}, or --run RUN_ID")
     refuse_given(context, OF_RUNS, "is for predictions from a run; add --run RUN_ID, or leave it out")
     from runner.local.hardware import explain_unsupported, find_gpu
-    from runner.probe import make_cell
+    from runner.probe import make_cell, search_here
 
     gpu = find_gpu()
     cell = make_cell(
@@ -120,25 +115,10 @@ def probe(
     if reason := explain_unsupported(cell, gpu):
         raise UserError(f"this cannot be probed here: {reason}")
     gpu_name, console = gpu.name if gpu and cell.device == "gpu" else None, make_error_console() if as_json else CONSOLE
-    report = _search(cell, gpu_name, python or [], console, max_batch_size, deadline)
+    report = search_here(cell, gpu_name, python or [], console, max_batch_size, deadline)
     if as_json:
         echo(report.to_json())
     raise typer.Exit(0 if report.is_conclusive else EXIT_NOT_OK)
-
-
-def _search(
-    cell: "Cell", gpu_name: str | None, python: list[str], console: Console, max_batch_size: int, seconds: float
-) -> "ProbeReport":
-    from runner.local.process import hold_host_lock
-    from runner.local.run import find_interpreters, parse_interpreters
-    from runner.probe import search_here
-
-    given = parse_interpreters(python, tuple(FRAMEWORKS))
-    with hold_host_lock("probe") as lock:
-        interpreters = find_interpreters({cell.framework}, given, console, lock)
-        return search_here(
-            cell, gpu_name, interpreters, lock, console, max_batch_size=max_batch_size, time_limit_seconds=seconds
-        )
 
 
 def _predict(run_ids: list[str], store: str, level: float) -> None:
