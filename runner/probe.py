@@ -193,8 +193,9 @@ def search_here(
     given = parse_interpreters(python, tuple(FRAMEWORKS))
     bounds = f"up to batch {max_batch_size:,} and {time_limit_seconds:,.0f} s"
     what = f"{cell.model}, {cell.framework}, {cell.phase}, {cell.precision}, {cell.mode}"
-    limit_bytes = None if cell.device == "gpu" else int(CPU_MEMORY_SHARE * read_available_bytes())
     with hold_host_lock("probe") as lock, tempfile.TemporaryDirectory(prefix="benchmatrix-probe-") as folder:
+        # After the lock, which has ended what a killed run left.
+        limit_bytes = None if cell.device == "gpu" else int(CPU_MEMORY_SHARE * read_available_bytes())
         executor = LocalExecutor(
             run_id="probe",
             store=Store.open(f"file://{folder}"),
