@@ -41,7 +41,6 @@ class Analysis:
 
     @property
     def measured(self) -> pd.DataFrame:
-        """The rows of the summary that have figures."""
         return self.summary[self.summary["num_ok"] > 0]
 
 

@@ -94,7 +94,6 @@ class MemoryLine:
 
     @property
     def has_interval(self) -> bool:
-        """Whether there are enough batches to say how far off the line is."""
         return len(self.batches) >= MIN_BATCHES
 
     def predict_bytes(self, batch: float) -> float:
@@ -203,7 +202,6 @@ MAX_NAMED = 3
 
 
 def describe_line(line: MemoryLine, level: float) -> list[str]:
-    """Return the line's sentence, the largest batch for each card, and why it may not hold."""
     intro = (
         f"{describe_key(line.key)}: {format_number(line.fixed_bytes, GIB)} GiB and "
         f"{format_number(line.sample_bytes, MIB)} MiB a sample, from {len(line.batches)} batches, {line.batches[0]} to "

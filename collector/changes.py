@@ -37,7 +37,6 @@ class RecordedChange:
 
     @property
     def is_regression(self) -> bool:
-        """Return whether it was decided that the cell, or group of cells, became slower."""
         return self.state == "confirmed" and self.suspicion.direction == "slower"
 
 

@@ -74,7 +74,6 @@ class Comparison:
 
     @property
     def columns(self) -> Columns:
-        """The columns of `compare_cells`, name to dtype."""
         dtypes = {**CELL_COLUMNS, "batch_per_gpu": "int64", **SIDE_COLUMNS}
         return (
             {name: dtypes[name] for name in self.match}
@@ -193,7 +192,6 @@ def _compare(sides: Sequence[Row], comparison: Comparison) -> Row:
 
 
 def _explain(obstacle: str, sides: Sequence[Row], names: Sequence[str]) -> str:
-    """Return why no ratio is computed of a pair; empty where one is."""
     failed, unsound = (
         " and of ".join(name for name, side in zip(names, sides, strict=True) if not side[column])
         for column in ("num_ok", "num_sound")

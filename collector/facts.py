@@ -205,7 +205,6 @@ def _find_unchecked(analysis: Analysis) -> Iterator[Doubt]:
 
 
 def _find_environments(analysis: Analysis) -> Iterator[Doubt]:
-    """Yield what differs within the run: drivers, versions, environments of one cell."""
     ok, measured = _select_ok(analysis), analysis.measured
     named = [("drivers", "drivers", ok["driver_version"])]
     for framework, rows in ok.groupby("framework", sort=True):
@@ -249,7 +248,6 @@ def _find_lone_machines(analysis: Analysis) -> Iterator[Doubt]:
 
 
 def _find_libraries(analysis: Analysis) -> Iterator[Doubt]:
-    """Yield that frameworks whose times were compared differ in libraries and settings, too."""
     pairs = analysis.comparisons[FRAMEWORKS.name]
     if text := describe_libraries(select_alone(pairs[pairs["p_value"].notna()]), analysis.collection):
         text = f"{text} How much of a ratio that explains is not known."
@@ -257,7 +255,6 @@ def _find_libraries(analysis: Analysis) -> Iterator[Doubt]:
 
 
 def _find_documents(analysis: Analysis) -> Iterator[Doubt]:
-    """Yield documents that do not count, retried repeats, cells that cannot run, and a tool that no revision has."""
     collection, run = analysis.collection, analysis.collection.run
     if collection.skipped:
         title = f"{count_things(len(collection.skipped), 'document')} skipped"
@@ -319,7 +316,6 @@ RULES: tuple[Rule, ...] = (
 
 
 def state_outcome(collection: Collection) -> str:
-    """Return in a few sentences how many repeats ended ok and count, and how the others ended."""
     results = collection.results
     num_ok = int((results["status"] == "ok").sum())
     planned = count_things(len(results), "planned repeat")

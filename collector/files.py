@@ -95,20 +95,12 @@ def _explain(path: Path, error: OSError) -> UserError:
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 # The controls of ASCII and Latin-1 but tab and line feed; the marks that change the direction of a text
 # (https://www.unicode.org/reports/tr9/, "Directional Formatting Characters"); half characters, which UTF-8 has none of.
-_STEERING = {
-    code: REPLACEMENT
-    for code in (
-        *(code for code in range(0x20) if code not in (0x09, 0x0A)),
-        *range(0x7F, 0xA0),
-        *(0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
-        *range(0xD800, 0xE000),
-    )
-}
+STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def replace_steering(text: str) -> str:
     """Return a text, of any number of lines, with U+FFFD in the place of each character that steers."""
-    return text if text.isprintable() else text.translate(_STEERING)
+    return STEERING.sub(REPLACEMENT, text)
 
 
 def escape_markdown(text: str) -> str:

@@ -110,7 +110,6 @@ class Metric(NamedTuple):
         return next((name for name in self.columns if not pd.isna(row.get(name))), None)
 
     def find(self, row: Row) -> float | None:
-        """Return the figure of a row; None where it has none."""
         name = self.find_column(row)
         return None if name is None else float(row[name])
 
@@ -311,7 +310,6 @@ def _list_metrics(rows: pd.DataFrame, analysis: Analysis) -> tuple[Metric, ...]:
 
 
 def format_figure(metric: Metric, row: Row) -> str:
-    """Return the figure of a row in the metric's unit; empty where it has none."""
     value = metric.find(row)
     return "" if value is None else format_number(value, metric.unit, 4 if metric.signs else None)
 

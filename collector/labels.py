@@ -100,8 +100,7 @@ CELL_ORDER = (
 
 def sort_cells(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the rows, which have the columns CELL_ORDER, in the order of this module; rows alike in these stay."""
-    ranks = {name: rank(name, cells[name]) for name in CELL_ORDER}
-    return cells.loc[pd.DataFrame(ranks).sort_values(list(CELL_ORDER), kind="stable").index].reset_index(drop=True)
+    return cells.sort_values(list(CELL_ORDER), key=lambda own: rank(str(own.name), own), ignore_index=True)
 
 
 def rank(name: str, values: "pd.Series[Any]") -> "pd.Series[int]":

@@ -112,11 +112,6 @@ MEMORY_COLUMN = {"gpu": "peak_memory_allocated_bytes", "cpu": "peak_rss_bytes"}
 """By device, what a tenant's memory is: of a GPU, the peak of its framework's allocator in the window."""
 MATCH_FIELDS = tuple(name for name in CELL_COLUMNS if name not in (*SHARING_FIELDS, *PROTOCOL_FIELDS))
 """What is equal in a tenant's cell and in the cell alone: all but with whom it ran, and how long was measured."""
-READ_COLUMNS = (
-    *("run_id", "cell_id", "repeat", "is_first_stage", "status", "verdict", "machine"),
-    *("gpu_memory_peak_bytes", "window_samples_per_s"),
-    *(*CELL_COLUMNS, *ENVIRONMENT_COLUMNS, *ENERGY_COLUMNS.values(), *MEMORY_COLUMN.values()),
-)
 COUNTS = ("num_environments", "num_planned", "num_ok", "num_sound", "num_counted")
 
 
@@ -125,7 +120,7 @@ class CellGroup:
     """The repeats of one cell that ended ok in one environment; a cell without any has one group without rows."""
 
     row: Row
-    """READ_COLUMNS of one of its repeats, and COUNTS."""
+    """One of its repeats, and COUNTS."""
     ok: Sequence[Row]
     sound: Sequence[Row]
     """Those whose conditions were not at fault."""
@@ -148,7 +143,7 @@ class CellGroup:
 
 def list_groups(collection: Collection) -> list[CellGroup]:
     """Return the groups of a run in the order of the plan, of cells that shared their device and of those alone."""
-    results = collection.results[list(READ_COLUMNS)]
+    results = collection.results
     tenants = group_rows(list_rows(collection.tenants.sort_values("tenant", kind="stable")), ["cell_id", "repeat"])
     groups = []
     for planned in group_rows(list_rows(results.assign(place=results.index)), ["cell_id"]).values():

@@ -80,7 +80,6 @@ class GpuPool:
             env.process(self._turn_weeks())
 
     def submit(self, job: Job) -> None:
-        """Run a job as soon as there is a place for it."""
         insort(self._waiting, job)
         self._place()
 

@@ -30,7 +30,6 @@ ROW_READING = (
 
 
 def introduce_table(table: AuditTable) -> str:
-    """Return in a sentence whose table it is, and how its numbers came here."""
     provenance = f", {table.provenance}" if table.provenance else ""
     return f"{table.title} ({table.source}{provenance})"
 
@@ -78,7 +77,6 @@ def make_audit_table(table: AuditTable, rows: Sequence[AuditedRow]) -> Table:
 
 
 def list_explanations(rows: Sequence[AuditedRow]) -> Iterator[tuple[str, list[str]]]:
-    """Yield for each row its numbered name, and the lines of its calculation and reasons."""
     for row in rows:
         source = [f"stated by {row.row.source}"] if row.row.source else []
         yield f"{row.number}. {row.name}", [*row.lines, *row.reasons, *source]
@@ -89,7 +87,6 @@ def write_audit_page(table: AuditTable, rows: Sequence[AuditedRow]) -> str:
 
 
 def write_audit_json(table: AuditTable, rows: Sequence[AuditedRow]) -> str:
-    """Return the audit as JSON: the table's heading, and per row what was stated, calculated and found. Base units."""
     document = {
         **table.model_dump(include={"title", "source", "provenance", "remark"}),
         "rows": [describe_row(row) for row in rows],
@@ -98,7 +95,6 @@ def write_audit_json(table: AuditTable, rows: Sequence[AuditedRow]) -> str:
 
 
 def describe_row(row: AuditedRow) -> dict[str, Any]:
-    """Return what was stated, calculated and found of one row. Base units."""
     return {
         "row": row.number,
         "name": row.name,
@@ -164,7 +160,6 @@ ENOUGH_REPEATS = 3
 
 
 def describe_claims(results: Sequence[ClaimResult]) -> str:
-    """Return how many claims have which verdict, and who reports them, for the terminal."""
     counted = count_verdicts("claim", [result.verdict for result in results])
     return f"{counted}. {load_study().caveat}."
 

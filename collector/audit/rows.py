@@ -185,7 +185,6 @@ class Rate:
 
 
 def list_rates(row: TableRow, device: StatedDevice) -> tuple[Rate, ...]:
-    """Return the rate over all devices that the row's figure implies, under each reading of its work."""
     return tuple(_read_rate(row, device, reading) for reading in row.list_readings())
 
 
@@ -378,7 +377,6 @@ class AuditedRow:
 
     @property
     def most_flops_per_second(self) -> float:
-        """Return the largest rate that any reading of the row gives."""
         return max(rate.most_flops_per_second for rate in self.rates)
 
     @property
@@ -436,7 +434,6 @@ class AuditedRow:
 
 
 def audit_table(table: AuditTable, summary: pd.DataFrame | None = None) -> tuple[AuditedRow, ...]:
-    """Return the rows of `table` with their verdicts; `summary`: that of `summarize_collections`, if any."""
     audited = []
     for number, row in enumerate(table.rows, 1):
         device = find_device(table, row)

@@ -324,12 +324,10 @@ TEXTS = ("label", "run_id", "place", "energy_of", "tokens")
 
 
 def make_sample_table(document: CostDocument) -> Table | None:
-    """Return a row per cell without tokens: cost, energy and CO2 of 1,000 samples; see `_make_amount_table`."""
     return _make_amount_table(document, [cell for cell in document.cells if cell.tokens is None], "1,000 samples")
 
 
 def make_token_table(document: CostDocument) -> Table | None:
-    """Return a row per cell of a language model: cost, energy and CO2 of a million tokens in, or out."""
     of_tokens = [text_column("tokens", "tokens"), *_figure_columns("step time", "step_seconds", MILLISECOND)]
     cells = [cell for cell in document.cells if cell.tokens is not None]
     return _make_amount_table(document, cells, "a million tokens", *of_tokens)
@@ -358,7 +356,6 @@ def _make_amount_table(document: CostDocument, cells: Sequence[CellCost], amount
 
 
 def make_job_table(document: CostDocument) -> Table | None:
-    """Return a row per cell: time, cost, energy and CO2 of the whole job; None where no job was asked about."""
     if document.job is None:
         return None
     columns = [
@@ -421,7 +418,6 @@ def _figure_columns(title: str, name: str, unit: Unit) -> list[Column]:
 
 
 def list_texts(document: CostDocument) -> dict[str, list[str]]:
-    """Return what stands below the tables by its title: answers, cells without a price, what the costs rest on."""
     reasons = Counter(cell.reason for cell in document.cells if cell.reason)
     used = {
         (offer.row.place, f"{offer.row.price_per_hour:g}", str(offer.row.date), offer.row.source)
@@ -450,7 +446,6 @@ def list_tables(document: CostDocument) -> list[Table]:
 
 
 def write_markdown(document: CostDocument) -> str:
-    """Return tables, answers and their basis as Markdown, in which no text of a result is read as markup."""
     parts = [write_tables(list_tables(document))]
     for title, lines in list_texts(document).items():
         parts.append("\n".join([f"**{title}**\n", *(f"- {escape_markdown(line)}" for line in lines), ""]))

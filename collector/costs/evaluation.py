@@ -94,7 +94,6 @@ def make_figure(estimate: Estimate) -> Figure:
 
 
 def name_hardware(row: Row) -> str:
-    """Return the name of a cell's GPU, or the model of its CPU; empty where it is not known."""
     name = row["gpu_name" if row["device"] == "gpu" else "cpu_model"]
     return "" if pd.isna(name) else str(name)
 
@@ -151,13 +150,7 @@ REPEAT_COLUMNS = (
     *("run_id", "cell_id", "environment_id"),
     *("machine", "is_first_stage", "gpu_energy_source", GPU_ENERGY, CPU_ENERGY),
 )
-SUMMARY_COLUMNS = (
-    *WORK_COLUMNS,
-    *("run_id", "cell_id", "environment_id", "label", "device", "batch_size", "num_gpus", "num_threads"),
-    *("gpu_name", "cpu_model", "cpu_own_cores", "instance_types"),
-    *("center_step_seconds", "log_standard_error", "degrees_of_freedom"),
-)
-"""What is read of results and summaries: a run may have 20,000 cells, and a row of all columns is expensive to make."""
+"""What is read of results: a row of all columns is expensive to make."""
 
 MAX_NAMED = 3
 """How many places a message names at most."""
@@ -196,7 +189,7 @@ def evaluate_costs(
     repeats = group_rows((row for frame in counted for row in list_rows(frame)), REPEAT_COLUMNS[:3])
     # These have no price of their own; a lone client of MPS has the whole device.
     is_shared = (summary["tenants"] > 1) | (summary["sharing"] == "mig")
-    rows = summary.loc[(summary["num_sound"] > 0) & ~is_shared, list(SUMMARY_COLUMNS)]
+    rows = summary[(summary["num_sound"] > 0) & ~is_shared]
     cells = tuple(
         _price_cell(row, repeats[row["run_id"], row["cell_id"], row["environment_id"]], work, table, question)
         for row, work in zip(list_rows(rows), _name_works(rows), strict=True)

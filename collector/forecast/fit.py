@@ -213,7 +213,6 @@ class Rate(NamedTuple):
 
     @property
     def factors(self) -> tuple[float, float, float]:
-        """The growth factor a year, its lower and its upper bound."""
         return 2**self.log2, 2**self.lower_log2, 2**self.upper_log2
 
     @property
@@ -348,7 +347,6 @@ def _predict_years(
 
 
 def _explain_refusal(name: str, year: int, cases: pd.DataFrame, apart: float, max_factor: float) -> str | None:
-    """Return why there is no forecast; None where there is one."""
     if failed := int(cases["error_log2"].isna().sum()):
         return (
             f"as far ahead as {year}, {name} gave zero or less in {failed} of {len(cases)} cases, so nothing bounds "
@@ -412,7 +410,6 @@ def _calibrate_gap(supply: Forecast, demand: Forecast, year: int) -> Calibration
 
 
 def describe_forecast(forecast: Forecast) -> list[str]:
-    """Return sentences: the subject, the winner, each candidate with its interval or refusal, growth and source."""
     series, asked = forecast.series, forecast.asked
     credit = [f"Data: {series.attribution}."] if series.attribution else []
     return [
@@ -501,7 +498,6 @@ def _format_bounds(rate: Rate) -> tuple[str, str]:
 
 
 def describe_gap(gap: Gap) -> list[str]:
-    """Return sentences: the demand, and how many devices one model will need or why that cannot be said."""
     unit, demand = gap.supply.series.unit, gap.demand
     lines = [f"Demand: {line}" if not number else line for number, line in enumerate(describe_forecast(demand))]
     lines.append(f"One of the demand's {demand.series.unit} counts as {format_amount(gap.factor, unit)}.")

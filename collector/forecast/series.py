@@ -3,7 +3,6 @@
 import math
 import re
 from dataclasses import dataclass, replace
-from datetime import date
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +24,7 @@ MAX_VALUE = 1e100
 """Largest value of a table, and 1 by the smallest: the square of a sum of squares is a number still."""
 SHIPPED_TABLE = Path(__file__).parent / "gpus.csv"
 COLUMNS = ["name", "year", "date", "value"]
-_DATE = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:[T ].*)?)?)?")
+_DATE = re.compile(r"([0-9]{4}(?:-[0-9]{2})?)|([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ].*)?")
 
 
 class Quantity(NamedTuple):
@@ -297,17 +296,13 @@ def parse_date(text: str, place: str) -> tuple[int, float]:
     """
     match = _DATE.fullmatch(text.strip())
     try:
-        year = int(match[1]) if match else 0
-        if match is None or not FIRST_YEAR <= year <= LAST_YEAR:
+        period = pd.Period(match[1] or match[2] if match else "")
+        if not FIRST_YEAR <= period.year <= LAST_YEAR:
             raise ValueError
-        if match[2] is None:
-            return year, year + 0.5
-        if match[3] is None:
-            return year, year + (date(year, int(match[2]), 1).month - 0.5) / 12
-        day = date(year, int(match[2]), int(match[3]))
     except ValueError:
         raise UserError(
             f"{place}: {text!r} is not a date from {FIRST_YEAR} to {LAST_YEAR}; expected 2018, 2018-09 or 2018-09-13."
         ) from None
-    first = date(year, 1, 1)
-    return year, year + ((day - first).days + 0.5) / (date(year + 1, 1, 1) - first).days
+    day = (period.day_of_year - 0.5) / (365 + period.is_leap_year)
+    shares = {"Y-DEC": 0.5, "M": (period.month - 0.5) / 12, "D": day}
+    return period.year, period.year + shares[period.freqstr]

@@ -168,7 +168,6 @@ def list_sound(pairs: pd.DataFrame) -> "pd.Series[bool]":
 
 
 def show_latencies(analysis: Analysis) -> FigureGroup:
-    """Return the time of a step along the batch, of the models that were planned with several batches."""
     summary = select_alone(analysis.summary)
     rows = name_series(summary).assign(**{name: summary[column] / MILLISECOND.size for name, column in TIMES.items()})
     several = rows.groupby(["panel", "series"])["batch_size"].transform("nunique") > 1
@@ -185,7 +184,6 @@ def show_latencies(analysis: Analysis) -> FigureGroup:
 
 
 def show_tokens(analysis: Analysis) -> FigureGroup:
-    """Return tokens/s over the time per output token, of decoding that was measured at several batches."""
     measured = select_alone(analysis.measured)
     measured = measured[measured["phase"] == "decode"]
     named = name_series(measured)
@@ -218,7 +216,6 @@ def find_front(rows: pd.DataFrame) -> "pd.Series[bool]":
 
 
 def show_roofline(analysis: Analysis) -> FigureGroup:
-    """Return the rate of each cell over its intensity, under the roofs of its device."""
     measured = select_alone(analysis.measured)
     measured = measured[measured["flops_per_step"].notna() & (measured["min_bytes_per_step"] > 0)]
     measured = measured[measured["achieved_flops_per_second"].notna()]
@@ -242,7 +239,6 @@ def show_roofline(analysis: Analysis) -> FigureGroup:
 
 
 def show_memory(analysis: Analysis) -> FigureGroup:
-    """Return the memory of GPU cells along the batch, and what cards of five sizes leave for tensors."""
     summary = select_alone(analysis.summary)
     gpu = summary[(summary["device"] == "gpu") & (summary["num_gpus"] == 1)]
     gib = gpu["peak_memory_allocated_bytes"].astype("Float64").astype(float) / GIB.size

@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -199,7 +199,6 @@ def _thin_steps(analysis: Analysis) -> dict[str, list[Row]]:
 
 
 def describe_since(analysis: Analysis) -> tuple[str, str] | None:
-    """Return the last run of the matrix, and how many cells changed since; None where there is none."""
     if analysis.since is None:
         return None
     words = name_verdicts(analysis.since.metric, is_within_runs=False)
@@ -244,13 +243,12 @@ def _view_plot(name: str, group: FigureGroup) -> tuple[str, list[tuple[str, str,
 
 def state_policy(styles: Iterable[str], scripts: Iterable[str]) -> str:
     """Return a content security policy that forbids every request and every style and script but those given."""
-    kinds: Mapping[str, Iterable[str]] = {"style-src": styles, "script-src": scripts}
-    parts = []
-    for kind, texts in kinds.items():
+
+    def allow(texts: Iterable[str]) -> str:
         hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts)
-        allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
-        parts.append(f"{kind} {allowed}" if allowed else f"{kind} 'none'")
-    return f"default-src 'none'; img-src data:; {'; '.join(parts)}"
+        return " ".join(f"'sha256-{digest}'" for digest in hashes) or "'none'"
+
+    return f"default-src 'none'; img-src data:; style-src {allow(styles)}; script-src {allow(scripts)}"
 
 
 def open_templates() -> Environment:

@@ -61,7 +61,6 @@ def save_figure(figure: Figure, path: Path, *, columns: Columns, has_title: bool
 
 
 def size_spec(figure: Figure, width_pixels: float, *, has_title: bool) -> dict[str, Any]:
-    """Return the Vega-Lite document of a figure that is so wide, axes and legends included."""
     config = figure.spec.get("config", {}) | {"font": FONT}
     sized: dict[str, Any] = figure.spec | {
         "width": round(width_pixels),
@@ -92,7 +91,6 @@ LATEX_PREAMBLE = (
 
 
 def write_latex(tables: Iterable[Table]) -> str:
-    """Return the tables as environments `table` with `booktabs` rules, each with its caption and a label."""
     return LATEX_PREAMBLE + "".join(f"\n{_write_table(table)}" for table in tables)
 
 

@@ -27,7 +27,6 @@ LEGEND = "▲ slower, ▼ faster than {}, ≈ no difference shown, ? no verdict"
 
 
 def make_grid_table(grid: Grid) -> Table:
-    """Return the grid of a run with a row per cell: work, program, step time, and how it compares with the baseline."""
     metric, rows, former = grid.metrics[0]._replace(words=("×", "×")), [], ""
     for key in product(grid.works, grid.programs):
         (work, program), place = key, grid.places.get(key)

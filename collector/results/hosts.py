@@ -335,7 +335,6 @@ def _add_notes(rows: pd.DataFrame, shares_of_peak: "pd.Series[float]") -> "pd.Se
 
 
 def describe_drift(drift: HostProducts) -> str:
-    """Return how far apart the products of one framework ran on one host."""
     unit = choose_rate_unit([drift.high])
     framework = FRAMEWORK_NAMES.get(drift.framework, drift.framework)
     return (

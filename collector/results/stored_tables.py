@@ -171,18 +171,13 @@ def _find_removed(found: RunTable, objects: Mapping[str, StoredObject]) -> dict[
 
 def _convert(name: str, rows: list[Row]) -> pa.RecordBatch:
     schema = make_schema(name)
-    columns = [_make_column([row.get(one.name) for row in rows], one.type) for one in schema]
+    columns = []
+    for one in schema:
+        values = [row.get(one.name) for row in rows]
+        if one.type == pa.float64():  # Arrow takes no integer above 2**53 for one, and some drivers report such
+            values = [None if value is None else float(value) for value in values]
+        columns.append(pa.array(values, type=one.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _make_column(values: list[Any], kind: pa.DataType) -> pa.Array:
-    try:
-        return pa.array(values, type=kind)
-    except pa.ArrowInvalid:
-        if kind != pa.float64():
-            raise
-        # Arrow takes no integer above 2**53 for a float; documents have larger ones where a driver reports nonsense.
-        return pa.array([None if value is None else float(value) for value in values], type=kind)
 
 
 def _read_documents(found: RunTable, new: Mapping[str, StoredObject]) -> tuple[pa.Table, int]:
@@ -222,14 +217,8 @@ def _read_documents(found: RunTable, new: Mapping[str, StoredObject]) -> tuple[p
 def to_frame(rows: pa.Table, columns: Columns) -> pd.DataFrame:
     """Return rows as a data frame of these columns, as `make_frame` makes it of the same values."""
     nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
-    return pd.DataFrame(
-        {
-            name: pd.Series(
-                rows[name].to_pandas(types_mapper=nullable.get if dtype in ("Int64", "boolean") else None), dtype=dtype
-            )
-            for name, dtype in columns.items()
-        }
-    )
+    frame: pd.DataFrame = rows.select([*columns]).to_pandas(types_mapper=nullable.get)
+    return frame.astype(dict(columns))
 
 
 def _write(found: RunTable) -> None:

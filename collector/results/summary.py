@@ -136,8 +136,8 @@ def describe_disagreement(centers: Sequence[float], series: Sequence[FloatArray]
         return ""
     cut = gaps.index(max(gaps)) + 1
     faster, slower = order[:cut], order[cut:]
-    latest = max(_find_rank(series[index], 1 - SHARE_BEYOND) for index in faster)
-    earliest = min(_find_rank(series[index], SHARE_BEYOND) for index in slower)
+    latest = max(np.quantile(series[index], 1 - SHARE_BEYOND, method="inverted_cdf") for index in faster)
+    earliest = min(np.quantile(series[index], SHARE_BEYOND, method="inverted_cdf") for index in slower)
     if earliest <= latest * (1 + MIN_DIFFERENCE):
         return ""
     factor = compute_geometric_mean([centers[index] for index in slower]) / compute_geometric_mean(
@@ -153,12 +153,6 @@ def _list_times(centers: Sequence[float]) -> str:
         return format_interval(centers[0], centers[-1], MILLISECOND)
     *others, last = (format_number(center, MILLISECOND) for center in centers)
     return f"{', '.join(others)} and {last}"
-
-
-def _find_rank(steps: FloatArray, share: float) -> float:
-    """Return the percentile of the step times at `share` (0 to 1), by the nearest rank."""
-    place = min(len(steps) - 1, max(0, math.ceil(share * len(steps)) - 1))
-    return float(np.partition(steps, place)[place])
 
 
 def read_estimate(row: Row, suffix: str = "", *, center: str = "center_step_seconds") -> Estimate:

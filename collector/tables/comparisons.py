@@ -257,7 +257,6 @@ def _estimate_columns(title: str, name: str, unit: Unit) -> list[Column]:
 
 
 def make_ranking_table(analysis: Analysis) -> Table:
-    """Return of each work the fastest program, what is not told from it, the next that is, and the cheapest cell."""
     rows = []
     for one in rank_programs(analysis):
         behind = zip(one.programs[1:], one.behind, strict=True)

@@ -163,12 +163,10 @@ def interval_column(
 
 
 def ratio_column(title: str, name: str) -> Column:
-    """Return the column of a ratio, written as everywhere."""
     return Column(title=title, sources=(name,), format=_if_known(format_ratio), align="right")
 
 
 def ratio_interval_column(title: str, name: str) -> Column:
-    """Return the column of the interval `name_low` to `name_high` of ratios."""
     return Column(title=title, sources=(f"{name}_low", f"{name}_high"), format=_if_known(format_ratios), align="right")
 
 

@@ -66,7 +66,6 @@ class CellSide:
 
     @property
     def cell(self) -> Row:
-        """A row that has the fields of the cell, and its id."""
         return self.rows[0]
 
     @property

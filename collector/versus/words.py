@@ -98,7 +98,6 @@ def name_verdicts(metric: MetricDescription, *, is_within_runs: bool) -> dict[st
 
 
 def name_verdict(verdict: str, document: CompareDocument) -> str:
-    """Return a verdict in the words of the metric: `slower`, `within the floor`."""
     return name_verdicts(document.metric, is_within_runs=document.is_within_runs)[verdict]
 
 
@@ -156,7 +155,6 @@ def list_side_lines(document: CompareDocument) -> Iterator[str]:
 
 
 def make_difference_table(document: CompareDocument) -> Table:
-    """Return the facts of the environments that differ, MAX_FACTS at the most."""
     differing = document.differences
     rows = pd.DataFrame(
         [(one.fact, _join(one.a), _join(one.b)) for one in differing[:MAX_FACTS]], columns=["fact", "a", "b"]
