@@ -1,8 +1,4 @@
-"""Name cells and single values of their fields in words: the one place of these words.
-
-It loads no pandas, as the command line names cells too and has to start fast; `collector.labels` names the rows of
-frames with it.
-"""
+"""Name cells and single values of their fields in words; without pandas, as the command line has to start fast."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,12 +1,9 @@
 """Compare cells in pairs that differ in one thing: framework, device, mode, precision, number of GPUs.
 
 A pair is matched on every field of the cell but the one compared, those that the comparison leaves free, and the
-protocol (how long was measured). A difference is stated only where the interval of the ratio, which holds together with
-those of all pairs of the comparison, excludes 1; a pair that cannot be compared says why.
-
-Machines of one kind are not equally fast. A ratio from one machine is a ratio of that machine; one between two machines
-holds the difference of the machines too. Only where several machines ran both sides does the interval hold it. Where a
-function takes sides, these are rows of `summarize_cells`, or rows that say as much of a cell.
+protocol (how long was measured). Machines of one kind are not equally fast: a ratio between two machines holds their
+difference too, and only where several ran both sides does its interval hold it. Where a function takes sides, these
+are rows of `summarize_cells`, or rows that say as much of a cell.
 """
 
 from collections.abc import Sequence

@@ -1,11 +1,8 @@
 """Write ratios, their intervals and amounts of time, and judge the ratios of a table together: one verdict each.
 
 A ratio has three digits after the point between 1 and twice, and else three significant digits; a percentage, which is
-a ratio less 1, one digit after the point below a hundred and else none. That is so whatever the interval is: a ratio
-reads alike in every answer, table and plot. Only what would read as no difference has more digits.
-
-There is one direction: the side that takes longer is named. Below twice the time the amount is in percent, from there
-on in multiples.
+a ratio less 1, one digit after the point below a hundred and else none. Only what would read as no difference has more.
+The side that takes longer is named: below twice the time with an amount in percent, from there on in multiples.
 """
 
 from collections.abc import Sequence

@@ -2,11 +2,7 @@
 
 Everything is computed on logs, where a ratio is a difference. Steps of one process follow each other and are not
 independent, so an interval rests on the repeats alone: one number per repeat, Student's t over them. Repeats on one
-machine share it, so where a cell ran on several machines the interval rests on the machines. benchmarks/
-interval_coverage.py compares these intervals with others; docs/statistics.md has its tables.
-
-Here is also how much faster or slower each machine of a run is than the others that measured the same cells, and how
-many repeats a side would show a ratio as a difference, if the ratio and the spread of repeats stay.
+machine share it, so where a cell ran on several machines the interval rests on the machines (docs/statistics.md).
 """
 
 import math

@@ -3,9 +3,7 @@
 A series has a row per cell and hardware, a column per night, with the repeats and the environment. A change is a level
 from some night on that differs from the level before it. For every night that could be the first after a change, the
 precision-weighted mean from it on is compared with the one before (a generalised likelihood ratio, evaluated anew each
-night). The night is the unit: repeats of one night share its noise, so they make a night's mean more precise and are
-never counted as nights. The noise of nights is what all cells of some hardware share, and how much each varies by
-itself; benchmarks/watch_nights.py compares the methods, and docs/nights.md has the figures.
+night). The night is the unit: repeats of one night share its noise. docs/nights.md has the methods and their figures.
 """
 
 import math

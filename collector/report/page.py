@@ -1,6 +1,5 @@
 """Write the report of a run: one self-contained HTML file that opens offline.
 
-Its first screen is the grid of the run (collector.grid) under its doubts (collector.facts); everything else is folded.
 All statistics and all texts are made here: the page's script chooses among them, sorts and draws. The content security
 policy forbids every request and every script and style but those that are inlined, known by their hashes; templates
 escape every text, and the script writes texts as text nodes alone.
