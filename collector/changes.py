@@ -1,5 +1,6 @@
 """Read what the store has of changes over a matrix's nights: suspicions, their decisions, and sent notices."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -83,19 +84,20 @@ def read_history(store: Store, matrix: str) -> ChangeHistory:
     return ChangeHistory(changes=tuple(changes), skipped=tuple(sorted(skipped, key=lambda document: document.key)))
 
 
+READERS: Mapping[str, Callable[[bytes], Suspicion | Decision | Notice]] = {
+    "suspicion": read_suspicion,
+    "decision": read_decision,
+    "notices": read_notice,
+}
+
+
 def _read(key: str, data: bytes | UnreadableObject) -> Suspicion | Decision | Notice:
     if isinstance(data, UnreadableObject):
         raise InvalidDocumentError(str(data))
     change_id, name = parse_change_key(key) or ("", "")
-    document: Suspicion | Decision | Notice
-    if name == "suspicion":
-        document = read_suspicion(data)
-    elif name == "decision":
-        document = read_decision(data)
-    elif name.startswith("notices/"):
-        document = read_notice(data)
-    else:
+    if (read := READERS.get(name.partition("/")[0])) is None:
         raise InvalidDocumentError("the key is not one of a change")
+    document = read(data)
     if document.change_id != change_id:
         raise InvalidDocumentError(f"change_id is '{document.change_id}' inside, '{change_id}' in its key")
     return document

@@ -46,7 +46,7 @@ def make_audit_table(table: AuditTable, rows: Sequence[AuditedRow]) -> Table:
     """
     columns = {
         "name": [f"{row.number}. {row.name}" for row in rows],
-        "figure": [row.figure for row in rows],
+        "figure": [row.row.figure for row in rows],
         "rate": [row.kindest.flops_per_second for row in rows],
         "most_rate": [row.most_flops_per_second for row in rows],
         "bound": pd.Series([row.bound_flops_per_second for row in rows], dtype="float64"),

@@ -49,7 +49,6 @@ WEIGHT_BYTES: dict[StatedPrecision, int] = {
     **{precision: 1 if precision in EIGHT_BITS else ELEMENT_BYTES[precision] for precision in get_args(Precision)},
     **{"amp": 2, "int8": 1},
 }
-TASK_SAMPLES = {"image-classification": "image", "image-translation": "image"}
 
 AuditVerdict = Literal["possible", "implausible", "impossible", "unknown", "reproduced", "not reproduced", "not tested"]
 """The first four are by arithmetic, the others by measurement."""
@@ -149,12 +148,11 @@ class Rate:
 
         works = (flops / _count_samples(row) / GFLOP.size for flops in (self.flops, self.most_flops))
         work = f"{' to '.join(dict.fromkeys(map(format_significant, works)))} G{operations}"
-        figure = row.figure_with(name_samples(row))
         line = f"{self.label}: " if len(row.list_readings()) > 1 else ""
         if row.samples_per_second is not None:
-            line += f"{figure} x {work}"
+            line += f"{row.figure} x {work}"
         else:
-            line += f"{row.batch_size:,} {name_samples(row)} x {work} / {figure}"
+            line += f"{row.batch_size:,} {row.samples} x {work} / {row.figure}"
         line += f" = {write_rate(*rates)}"
         if peak is None or bound is None:
             return line
@@ -212,12 +210,6 @@ def _read_rate(row: TableRow, device: StatedDevice, reading: StatedReading) -> R
 def _count_samples(row: TableRow) -> float:
     """Return the samples of a step, of a rate without a batch those of a second."""
     return row.batch_size or row.samples_per_second_stated
-
-
-def name_samples(row: TableRow) -> str:
-    """Return `image` or `sample`, `images` or `samples`, as many as a step has."""
-    word = TASK_SAMPLES.get(MODELS[row.model].task, "sample") if row.model is not None else "sample"
-    return word if row.batch_size == 1 and row.samples_per_second is None else f"{word}s"
 
 
 def name_devices(row: TableRow, device: StatedDevice, article: str = "") -> str:
@@ -427,10 +419,6 @@ class AuditedRow:
         what = row.label or " ".join(filter(None, (row.framework, row.model or "model", row.phase)))
         batch = f"batch {row.batch_size}" if row.batch_size is not None else ""
         return ", ".join(filter(None, (what, name_devices(row, self.device), batch, row.precision)))
-
-    @property
-    def figure(self) -> str:
-        return self.row.figure_with(name_samples(self.row))
 
 
 def audit_table(table: AuditTable, summary: pd.DataFrame | None = None) -> tuple[AuditedRow, ...]:

@@ -218,10 +218,17 @@ class TableRow(Document):
         assert self.batch_size is not None
         return self.batch_size / (self.seconds if self.seconds is not None else (self.milliseconds or 0) / 1000)
 
-    def figure_with(self, samples: str) -> str:
-        """Return the figure of the row as stated: `152.73 ms`, `1,198 images/s`; `samples`: what a step has."""
+    @property
+    def samples(self) -> str:
+        """`image` or `sample`, `images` or `samples`, as many as a step has."""
+        word = "image" if self.model is not None and MODELS[self.model].task.startswith("image-") else "sample"
+        return word if self.batch_size == 1 and self.samples_per_second is None else f"{word}s"
+
+    @property
+    def figure(self) -> str:
+        """The figure of the row as stated: `152.73 ms`, `1,198 images/s`."""
         if self.samples_per_second is not None:
-            return f"{self.samples_per_second:,.10g} {samples}/s"
+            return f"{self.samples_per_second:,.10g} {self.samples}/s"
         return f"{self.seconds:,.10g} s" if self.seconds is not None else f"{self.milliseconds:,.10g} ms"
 
 

@@ -26,8 +26,8 @@ from collector.analysis import Analysis
 from collector.facts import describe_windows, list_doubts, list_facts
 from collector.files import replace_steering, replace_text
 from collector.grid import Grid, Place, describe_ratio, format_figure, format_spread, make_grid
+from collector.report.charts import VEGA_LITE, size_spec
 from collector.report.figures import FigureGroup, draw_plot
-from collector.report.paper import VEGA_LITE, size_spec
 from collector.report.tables import SECTIONS, Section
 from collector.results.frames import CELL_COLUMNS, Row, list_rows
 from collector.tables.table import MAX_LISTED, Table

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from bench.schema import Environment, NodeFault, Run
 from collector.results.frames import SAMPLE_COLUMNS, STEP_SERIES, make_frame
-from collector.results.hosts import HostProducts
 from collector.results.stored_tables import SkippedDocument
 
 
@@ -32,8 +31,8 @@ class Collection:
     environments: dict[str, Environment]
     """`environment_id` to the first environment seen that has it."""
     skipped: tuple[SkippedDocument, ...]
-    host_products: "tuple[HostProducts, ...]" = ()
-    """At which rates matrix products ran on each host: the shares of CPU cells refer to the highest."""
+    host_products: pd.DataFrame
+    """At which rates matrix products ran on each host (`relate_to_hosts`): shares of CPU cells refer to the highest."""
     node_faults: tuple[NodeFault, ...] = ()
     """The attempts that nodes of a cluster could not measure, the oldest first; their repeats were tried again."""
     notices: tuple[str, ...] = ()

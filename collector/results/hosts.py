@@ -248,25 +248,10 @@ UNKNOWN = {"cpu_model": "", "num_threads": 0}
 """What is not known is the same for all results of a host: a missing value equals none."""
 
 
-class HostProducts(NamedTuple):
-    """The rates of one framework's matrix products on one host, in operations per second.
-
-    Each process multiplies in its own framework: the rate of one framework says nothing of another's.
-    """
-
-    host: str
-    cpu_model: str
-    precision: str
-    num_threads: int
-    framework: str
-    low: float
-    median: float
-    high: float
-    num_results: int
-
-
-def relate_to_hosts(counted: pd.DataFrame, attempts: pd.DataFrame) -> tuple[pd.DataFrame, tuple[HostProducts, ...]]:
+def relate_to_hosts(counted: pd.DataFrame, attempts: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the attempts that count with shares of their host's peak and the notes on them, and the hosts' products.
+
+    The latter with a row for each framework, as each process multiplies in its own: the lowest and the highest rate.
 
     A host's peak is the highest figure of all `attempts`. A CPU's roofline is that of arithmetic alone. Results of
     GPUs, and of hosts without a peak, stay as they are.
@@ -281,25 +266,23 @@ def relate_to_hosts(counted: pd.DataFrame, attempts: pd.DataFrame) -> tuple[pd.D
     )
     by_host = on_cpu.groupby(HOST_COLUMNS, sort=False)
     products = on_cpu[on_cpu["rate"] > 0].groupby([*HOST_COLUMNS, "framework"], sort=False)["rate"]
-    rates = products.agg(["min", "median", "max", "size"]).reset_index()
-    calculated = by_host["theoretical"].max().rename("max").reset_index().assign(source="cores x width x clock")
+    rates = products.agg(low="min", high="max", num_results="size").reset_index()
+    calculated = by_host["theoretical"].max().rename("high").reset_index().assign(source="cores x width x clock")
     peaks = pd.concat([calculated, rates.assign(source="matrix product in " + rates["framework"])], ignore_index=True)
-    peaks = peaks[peaks["max"] > 0].sort_values("max", ascending=False, kind="stable").drop_duplicates(HOST_COLUMNS)
+    peaks = peaks[peaks["high"] > 0].sort_values("high", ascending=False, kind="stable").drop_duplicates(HOST_COLUMNS)
     peaks = peaks.merge(by_host.size().rename("number").reset_index(), on=HOST_COLUMNS)
     found = counted[HOST_COLUMNS].fillna(UNKNOWN).merge(peaks, on=HOST_COLUMNS, how="left")
-    return _relate(counted, found.set_index(counted.index)), tuple(
-        HostProducts(*row) for row in rates.itertuples(index=False, name=None)
-    )
+    return _relate(counted, found.set_index(counted.index)), rates
 
 
 def _relate(counted: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
-    is_related = (counted["device"] == "cpu") & found["max"].notna()
+    is_related = (counted["device"] == "cpu") & found["high"].notna()
     is_related &= counted["flops_per_step"].notna() & counted["center_step_seconds"].notna()
     if not is_related.any():
         return counted
     counted, found = counted.copy(), found[is_related]
     rows = counted[is_related]
-    peaks = found["max"]
+    peaks = found["high"]
     least_seconds = rows["flops_per_step"].astype("float64") / peaks
     shares = rows["achieved_flops_per_second"] / peaks
     related: dict[str, Any] = {
@@ -334,7 +317,7 @@ def _add_notes(rows: pd.DataFrame, shares_of_peak: "pd.Series[float]") -> "pd.Se
     return rows["notes"].mask(is_over, (rows["notes"] + "; ").fillna("") + own)
 
 
-def describe_drift(drift: HostProducts) -> str:
+def describe_drift(drift: Any) -> str:
     unit = choose_rate_unit([drift.high])
     framework = FRAMEWORK_NAMES.get(drift.framework, drift.framework)
     return (
@@ -344,11 +327,13 @@ def describe_drift(drift: HostProducts) -> str:
     )
 
 
-def measure_drift(drift: HostProducts) -> str:
+def measure_drift(drift: Any) -> str:
     """Return by how many percent the fastest products exceed the slowest: `20.0 %`."""
     return f"{format_number(drift.high / drift.low - 1, PERCENT)} %"
 
 
-def list_drifted(products: Iterable[HostProducts]) -> list[HostProducts]:
-    """Return the products of those frameworks and hosts whose speed changed, the widest range first."""
-    return sorted((one for one in products if one.high / one.low - 1 > MAX_DRIFT), key=lambda one: one.low / one.high)
+def list_drifted(products: pd.DataFrame) -> list[Any]:
+    """Return the rows of those frameworks and hosts whose speed changed, the widest range first."""
+    drifts = products["high"] / products["low"] - 1
+    order = drifts[drifts > MAX_DRIFT].sort_values(ascending=False, kind="stable").index
+    return list(products.loc[order].itertuples())

@@ -37,7 +37,7 @@ from collector.statistics import (
     judge_together,
     measure,
 )
-from collector.units import MILLISECOND, format_interval, format_number
+from collector.units import MILLISECOND, format_interval, format_number, join_words
 
 GROUP = ["cell_id", "environment_id"]
 """What repeats have in common that are summarised together."""
@@ -151,8 +151,7 @@ def _list_times(centers: Sequence[float]) -> str:
     """Return `61.3, 61.4 and 69.6`: the step time of the cell is one that no repeat had. `centers`: the least first."""
     if len(centers) > MAX_LISTED:
         return format_interval(centers[0], centers[-1], MILLISECOND)
-    *others, last = (format_number(center, MILLISECOND) for center in centers)
-    return f"{', '.join(others)} and {last}"
+    return join_words(format_number(center, MILLISECOND) for center in centers)
 
 
 def read_estimate(row: Row, suffix: str = "", *, center: str = "center_step_seconds") -> Estimate:

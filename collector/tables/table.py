@@ -1,5 +1,6 @@
-"""Tables for people: columns that know how to show the values of a data frame, and how they are printed."""
+"""Tables for people: columns that know how to show the values of a data frame; printed, in Markdown and in LaTeX."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -260,3 +261,30 @@ def _list_markdown(table: Table) -> Iterator[str]:
     rules = ("---:" if column.align == "right" else "---" for column in table.columns)
     yield f"| {' | '.join(map(escape_markdown, table.headings))} |\n| {' | '.join(rules)} |"
     yield from (f"| {' | '.join(map(escape_markdown, row))} |" for row in table.format_rows())
+
+
+LATEX_PREAMBLE = (
+    "% Needs \\usepackage{booktabs}, and with pdfLaTeX \\usepackage[T1]{fontenc} and \\usepackage{textcomp}.\n"
+    "% Units stand in the headings; numbers are text, so siunitx is not needed.\n"
+)
+
+
+def write_latex(tables: Iterable[Table]) -> str:
+    return LATEX_PREAMBLE + "".join(f"\n{_write_latex_table(table)}" for table in tables)
+
+
+def _write_latex_table(table: Table) -> str:
+    rows = [[flatten_text(text) for text in row] for row in table.format_rows()]
+    caption = flatten_text(". ".join(filter(None, [table.caption, table.remark])))
+    return pd.DataFrame(rows, columns=table.headings).to_latex(
+        index=False,
+        escape=True,
+        caption=re.sub(r"([%&$#_{}])", r"\\\1", caption),
+        label=f"tab:{re.sub('[^a-z0-9]+', '-', table.caption.lower()).strip('-')}",
+        column_format="".join("r" if column.align == "right" else "l" for column in table.columns),
+    )
+
+
+def flatten_text(text: str) -> str:
+    """Return the text on one line; control characters are left out."""
+    return "".join(filter(str.isprintable, " ".join(text.split())))

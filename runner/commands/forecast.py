@@ -93,8 +93,7 @@ def forecast(
     """Forecast a series, such as GPU memory: candidates, their backtest, the winner, growth, calibrated intervals."""
     from collector.forecast.fit import describe_forecast, describe_future, describe_gap, fit_forecast, measure_gap
     from collector.forecast.series import Request, load_series
-    from collector.report.charts import show_forecast
-    from collector.report.paper import check_figure_path, save_figure
+    from collector.report.charts import check_figure_path, save_figure, show_forecast
 
     if plot:
         check_figure_path(plot, "--plot")

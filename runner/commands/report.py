@@ -111,7 +111,7 @@ def report(
         refuse_given(context, NOT_WITH[kind], f"does not go with {kind}; leave one of them out")
     wanted = _read_formats(formats, output)
     if figure is not None and output is not None:
-        from collector.report.paper import check_figure_path
+        from collector.report.charts import check_figure_path
 
         check_figure_path(output)
     opened = open_existing_store(store)
@@ -150,9 +150,8 @@ def _write_formats(
     from collector.export import write_collection
     from collector.files import replace_text
     from collector.report.page import write_page
-    from collector.report.paper import write_latex
     from collector.report.tables import list_tables
-    from collector.tables.table import write_markdown
+    from collector.tables.table import write_latex, write_markdown
     from runner.reporting import analyze_stored, choose_output, choose_report_path
 
     folder = choose_output(output, collection.run)
@@ -173,8 +172,8 @@ def _write_formats(
 def _write_figure(
     name: FigureName, analysis: "Analysis", output: Path | None, *, columns: int, has_title: bool
 ) -> None:
+    from collector.report.charts import number_paths, save_figure
     from collector.report.figures import PLOTS, draw_plot
-    from collector.report.paper import number_paths, save_figure
     from runner.reporting import choose_output
 
     run = analysis.collection.run

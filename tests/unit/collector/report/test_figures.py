@@ -9,7 +9,7 @@ import pytest
 
 from bench.schema import Result
 from collector.analysis import analyze_run
-from collector.report.charts import plot_ratios, to_spec
+from collector.report.charts import number_paths, plot_ratios, save_figure, set_width, to_spec
 from collector.report.figures import (
     PLOTS,
     ROWS,
@@ -20,7 +20,6 @@ from collector.report.figures import (
     show_panels,
     show_roofline,
 )
-from collector.report.paper import number_paths, save_figure, set_width
 from factories import make_cell, make_failed_result, make_memory, make_result, make_roofline, make_validity
 from measured_runs import Collect, make_framework_pair, make_repeats, make_spread
 from runner.commands.report import FigureName

@@ -2,8 +2,7 @@
 
 import pandas as pd
 
-from collector.report.paper import write_latex
-from collector.tables.table import CELL, Table, interval_column, make_table, number_column, write_markdown
+from collector.tables.table import CELL, Table, interval_column, make_table, number_column, write_latex, write_markdown
 from collector.units import MILLISECOND
 
 
