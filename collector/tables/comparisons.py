@@ -38,7 +38,7 @@ from collector.ratio_words import (
     quote_longer,
     take_joint_intervals,
 )
-from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Row, list_rows, select_alone
+from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Row, group_rows, list_rows, select_alone
 from collector.results.summary import read_estimate
 from collector.statistics import Estimate, invert_estimate, judge_together, scale_estimate
 from collector.tables.cells import NOTE, REPEATS
@@ -373,10 +373,9 @@ def rank_programs(analysis: Analysis) -> list[Ranking]:
     """
     known = _select_sound(select_alone(analysis.summary))
     rows = known.assign(ran_on=known["machines"].mask(known["num_machines"] > 1, SEVERAL_MACHINES))
-    groups = [list_rows(own) for _, own in rows.groupby(list(WORK_COLUMNS), dropna=False, sort=False)]
     works = [
         sorted(own, key=lambda row: float(row["center_step_seconds"]))
-        for own in groups
+        for own in group_rows(list_rows(rows), WORK_COLUMNS).values()
         if len({(row["framework"], row["mode"]) for row in own}) > 1
     ]
     told = _list_judged(analysis, (FRAMEWORKS, MODES))
