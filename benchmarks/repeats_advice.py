@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from collector.statistics import Estimate, Judged, RepeatVariances, estimate_center, estimate_ratio, measure_variance
+from collector.statistics import Estimate, Judged, estimate_center, estimate_ratio, measure_variance
 from collector.versus.sides import NONE, Component, assume_noise
 from collector.versus.verdicts import RatioTest, count_repeats, judge
 
@@ -79,7 +79,7 @@ def measure(rng: np.random.Generator, design: Design, num_repeats: int) -> Ratio
         ratio=estimate_ratio(*sides),
         noise=design.noise,
         runs_share=1.0,
-        variances=RepeatVariances(one=one, other=other),
+        variances=(one, other),
     )
 
 

@@ -360,18 +360,6 @@ def _fit(rows: pd.DataFrame, names: Sequence[str]) -> list[Estimate]:
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class RepeatVariances:
-    """How much single repeats of two sides scatter: variances of the log of one repeat."""
-
-    one: float
-    other: float
-
-    def expect_variance(self, number: int) -> Variance:
-        """Return the variance of the log ratio of `number` repeats a side."""
-        return add_variances((self.one / number, number - 1), (self.other / number, number - 1))
-
-
 def measure_variance(estimate: Estimate, num_repeats: int) -> float | None:
     """Return the variance of the log of one repeat; None where the estimate does not rest on single repeats.
 

@@ -318,21 +318,21 @@ def _estimate_groups(collection: Collection, counted: pd.DataFrame, groups: "pd.
     deviations = describe_deviations(compare_calibrations(select_sound(collection.results)))
     members = pd.Series(range(len(counted))).groupby(groups.to_numpy()).indices
     names = (
-        "center_step_seconds",
-        "is_first_stage",
-        "machine",
-        "host",
-        "instance_type",
-        "unchecked",
-        "notes",
-        "summarized_by",
+        *("center_step_seconds", "is_first_stage", "machine", "host", "instance_type"),
+        *("unchecked", "notes", "summarized_by"),
     )
     columns = {name: counted[name].astype(object).where(counted[name].notna(), None).to_list() for name in names}
     rows = []
     for own in members.values():
         steps = [collection.steps.read_timed(place)[0] for place in counted.index[own]]
-        centers, *where, unchecked, notes, statistics = ([columns[name][place] for place in own] for name in names)
-        row = describe_center(centers, *where) | dict(zip(QUANTILES, compute_quantiles(steps), strict=True))
+        parts = ([columns[name][place] for place in own] for name in names)
+        centers, is_first, machines, hosts, types, unchecked, notes, statistics = parts
+        estimate, means = measure(centers, machines, is_first)
+        row = describe_places(machines, hosts, types) | dict(zip(QUANTILES, compute_quantiles(steps), strict=True))
+        row |= {name: getattr(estimate, name) for name in ("log_standard_error", "degrees_of_freedom")}
+        row |= {"center_step_seconds": estimate.center, "is_staged": estimate.is_staged or None}
+        row["interval_low_seconds"], row["interval_high_seconds"] = estimate.interval or (None, None)
+        row["machine_step_seconds"] = json.dumps(means)
         if row["num_machines"] == 1:  # how several machines differ is known by their own table
             row |= {"least_repeat_seconds": min(centers), "most_repeat_seconds": max(centers)}
             row["disagreement"] = describe_disagreement(centers, steps)
@@ -353,27 +353,6 @@ def describe_places(machines: Iterable[str], hosts: Iterable[str], instance_type
         "hostnames": "; ".join(sorted(set(hosts))),
         "instance_types": None if types == ["unknown"] else "; ".join(types),
     }
-
-
-def describe_center(
-    values: Sequence[float],
-    is_first: Sequence[bool],
-    machines: Sequence[str],
-    hosts: Sequence[str],
-    instance_types: Sequence[str | None],
-) -> Row:
-    """Return the centre, with its interval, of the repeats that a cell's figures come from, and where they ran."""
-    estimate, means = measure(values, machines, is_first)
-    low, high = estimate.interval or (None, None)
-    return {
-        "center_step_seconds": estimate.center,
-        "interval_low_seconds": low,
-        "interval_high_seconds": high,
-        "log_standard_error": estimate.log_standard_error,
-        "degrees_of_freedom": estimate.degrees_of_freedom,
-        "is_staged": estimate.is_staged or None,
-        "machine_step_seconds": json.dumps(means),
-    } | describe_places(machines, hosts, instance_types)
 
 
 def _note(row: Row) -> str:

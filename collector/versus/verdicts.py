@@ -28,8 +28,8 @@ from collector.statistics import (
     Estimate,
     Floor,
     Judged,
-    RepeatVariances,
     Variance,
+    add_variances,
     find_power,
     judge_together,
     measure_variance,
@@ -67,8 +67,8 @@ class RatioTest:
     runs_share: float
     """How much of the noise between two runs is not in the spread that `ratio` rests on: 1 where each side is one run,
     half where one of them is several, 0 where both are."""
-    variances: RepeatVariances | None = None
-    """How much single repeats of B and A scatter; None where more of them would not make the interval narrower."""
+    variances: tuple[float, ...] | None = None
+    """Those of the log of one repeat of B and of A; None where more of them would not make the interval narrower."""
     own: Component = NONE
     """The cell's own noise between runs, where it is known."""
     least_floor: float = 0.0
@@ -149,7 +149,7 @@ def count_repeats(test: RatioTest, num_tests: int) -> int | None:
     assert variances is not None, "asked only where more repeats make the interval narrower"
 
     def is_enough(number: int) -> bool:
-        variance, freedom = variances.expect_variance(number)
+        variance, freedom = add_variances(*((one / number, number - 1) for one in variances))
         if distance >= floor:
             return find_power(distance, *test.add_noise(variance, freedom), num_tests) >= POWER
         # The chance that the whole interval lies within the floor.
@@ -255,7 +255,7 @@ def _make_test(pair: CellPair, noises: Mapping[PoolKey, Noise], floor: float | N
     # Of several machines or runs, these are the observations: more repeats would not make the interval narrower.
     if all(side.row["num_machines"] == len(side.run_ids) == 1 for side in sides):
         one, other = (measure_variance(side.measured.estimate, len(side.values)) for side in sides)
-        variances = None if one is None or other is None else RepeatVariances(one=one, other=other)
+        variances = None if one is None or other is None else (one, other)
     test = RatioTest(
         ratio=pair.ratio, noise=NONE, runs_share=pair.runs_share, variances=variances, least_floor=floor or 0.0
     )

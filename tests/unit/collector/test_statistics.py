@@ -11,7 +11,7 @@ from statsmodels.stats.power import TTestIndPower
 
 from collector.statistics import (
     Estimate,
-    RepeatVariances,
+    add_variances,
     compute_quantiles,
     estimate_center,
     estimate_paired_ratio,
@@ -155,8 +155,8 @@ def test_a_percentile_needs_steps_beyond_it(percent: int, enough: int) -> None:
 
 @pytest.mark.parametrize(("effect", "number", "num_tests"), [(1.5, 8, 1), (1.5, 8, 10), (0.8, 20, 3)])
 def test_the_power_of_so_many_repeats_is_that_of_another_library(effect: float, number: int, num_tests: int) -> None:
-    variances = RepeatVariances(one=1e-4, other=1e-4)
-    power = find_power(effect * 0.01, *variances.expect_variance(number), num_tests)
+    side = 1e-4 / number, number - 1
+    power = find_power(effect * 0.01, *add_variances(side, side), num_tests)
     expected = TTestIndPower().power(effect, number, 0.05 / num_tests, alternative="two-sided")
     assert power == pytest.approx(expected, abs=1e-4)
 
@@ -166,7 +166,7 @@ def test_one_repeat_varies_as_the_logs_of_all_and_sides_that_vary_unlike_have_we
     spread = float(np.var(np.log(values), ddof=1))
     assert measure_variance(estimate_center(values), 4) == pytest.approx(spread)
     assert measure_variance(estimate_center(values), 5) is None  # they are not its values
-    assert RepeatVariances(one=1.0, other=3.0).expect_variance(4) == pytest.approx((1.0, 3 / (1 / 16 + 9 / 16)))
+    assert add_variances((1 / 4, 3), (3 / 4, 3)) == pytest.approx((1.0, 3 / (1 / 16 + 9 / 16)))
 
 
 def test_a_family_makes_no_chance_larger_than_certainty_and_a_known_factor_multiplies() -> None:

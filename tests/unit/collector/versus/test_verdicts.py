@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.power import TTestIndPower
 
-from collector.statistics import Estimate, RepeatVariances, estimate_center, estimate_ratio
+from collector.statistics import Estimate, estimate_center, estimate_ratio
 from collector.versus.sides import NONE, Component
 from collector.versus.verdicts import RatioTest, advise, count_repeats, judge
 from collector.versus.words import explain
@@ -39,7 +39,7 @@ def make_test(
 ) -> RatioTest:
     """Return the test of a ratio of three repeats a side, of whose variance the sides have these shares."""
     estimate = Estimate(center=ratio, log_standard_error=error, degrees_of_freedom=freedom)
-    variances = shares and RepeatVariances(one=3 * error**2 * shares[0], other=3 * error**2 * shares[1])
+    variances = shares and tuple(3 * error**2 * share for share in shares)
     return RatioTest(ratio=estimate, noise=noise, runs_share=share, least_floor=floor, variances=variances, own=own)
 
 
@@ -142,7 +142,7 @@ def test_the_number_of_repeats_is_that_of_another_library_for_a_power_of_four_fi
 def _count_decided(test: RatioTest, count: int, ratio: float, num_cases: int = 600) -> float:
     random = Random(f"{count} {ratio}")
     assert test.variances is not None
-    deviations = [math.sqrt(variance) for variance in (test.variances.one, test.variances.other)]
+    deviations = [math.sqrt(variance) for variance in test.variances]
 
     def draw(center: float, deviation: float) -> Estimate:
         return estimate_center([center * math.exp(random.gauss(0, deviation)) for _ in range(count)])
