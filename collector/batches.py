@@ -88,11 +88,6 @@ class MemoryLine:
     """Standard deviation of what single batches are off the line; NaN for two batches."""
 
     @property
-    def is_bent(self) -> bool:
-        """Whether the line takes less than no memory for no sample: memory grows faster with larger batches."""
-        return self.fixed_bytes < 0 < self.sample_bytes
-
-    @property
     def has_interval(self) -> bool:
         return len(self.batches) >= MIN_BATCHES
 
@@ -233,7 +228,7 @@ def describe_line(line: MemoryLine, level: float) -> list[str]:
 
 
 def _list_cautions(line: MemoryLine) -> Iterator[str]:
-    if line.is_bent:
+    if line.fixed_bytes < 0 < line.sample_bytes:
         yield "  it gives no sample less than no memory, so memory bends: larger batches may take more than it says."
     ids = line.environment_ids
     if len(ids) > 1:

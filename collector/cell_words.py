@@ -68,7 +68,6 @@ def name_work(fields: Fields, optional: Iterable[str] = (), *, in_panel: bool = 
 
 
 def name_program(fields: Fields) -> str:
-    """Return framework and mode in one text, as far as the fields have them."""
     framework = [FRAMEWORK_NAMES[fields["framework"]]] if "framework" in fields else []
     return " ".join([*framework, *([fields["mode"]] if "mode" in fields else [])])
 

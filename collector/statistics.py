@@ -97,9 +97,7 @@ def estimate_center(values: Sequence[float], num_first: int = 0) -> Estimate:
     known = logs[:num_first] if is_staged else logs
     if len(known) < MIN_REPEATS:
         return Estimate(center=center, log_standard_error=None, degrees_of_freedom=None)
-    residuals = known - float(known.mean())
-    spread = math.sqrt(float(np.add.reduce(residuals * residuals)) / (len(known) - 1))  # what known.std(ddof=1) does
-    deviation = max(spread, ROUNDING_SECONDS / center)
+    deviation = max(float(known.std(ddof=1)), ROUNDING_SECONDS / center)
     return Estimate(
         center=center,
         log_standard_error=deviation / math.sqrt(len(logs)),

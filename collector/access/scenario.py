@@ -221,7 +221,6 @@ class Choice:
 
     @property
     def price_per_hour(self) -> float:
-        """Of a rented GPU."""
         return (self.alternative.rent and self.alternative.rent.price_per_hour) or 0.0
 
     @property

@@ -98,7 +98,6 @@ class Study(AuditTable):
         return list(zip(first, second, strict=True))
 
     def describe_time(self, rate: Rate) -> str:
-        """Return whose time it is, on what, with the calculation."""
         row, device = rate.row, DEVICE_NAMES["gpu" if rate.row.device == self.gpu else "cpu"]
         return f"{FRAMEWORK_NAMES[str(row.framework)]} {row.phase} on the {device}: {rate.describe()}"
 

@@ -28,7 +28,6 @@ class Figure(Document):
     high: float | None = None
 
     def scale(self, factor: float) -> "Figure":
-        """Return `factor` (above 0, known exactly) times the amount."""
         low, high = (None if end is None else end * factor for end in (self.low, self.high))
         return Figure(value=self.value * factor, low=low, high=high)
 

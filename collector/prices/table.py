@@ -65,13 +65,11 @@ class PriceRow(Document):
         return f"{self.cloud} {self.region} {self.machine}{gpus}" + ("" if self.purchase == "on-demand" else ", spot")
 
     def compute_hourly_price(self, num_gpus: int, *, is_whole: bool = False) -> float:
-        """Return the price per hour of a machine for `num_gpus` GPUs.
+        """Return the price per hour of a machine for `num_gpus` GPUs, of which it has as many or more.
 
         Of a machine with more GPUs it is their share of the price, as if others paid for the rest; `is_whole`: all of
-        it. A CPU node always counts whole. ValueError where the machine has fewer GPUs.
+        it. A CPU node always counts whole.
         """
-        if num_gpus > self.gpus_per_machine:
-            raise ValueError(f"{self.place} has {self.gpus_per_machine} GPUs, fewer than {num_gpus}")
         if is_whole or not num_gpus:
             return self.price_per_hour
         return self.price_per_hour * num_gpus / self.gpus_per_machine

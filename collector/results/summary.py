@@ -154,23 +154,19 @@ def _list_times(centers: Sequence[float]) -> str:
     return join_words(format_number(center, MILLISECOND) for center in centers)
 
 
-def read_estimate(row: Row, suffix: str = "", *, center: str = "center_step_seconds") -> Estimate:
-    """Return the estimate in a row, whose columns may carry `suffix`.
-
-    `center`: the column of its centre: in a row of `summarize_cells` the seconds of a step, in one of `compare_cells`
-    the `ratio`.
-    """
-    error, freedom = row[f"log_standard_error{suffix}"], row[f"degrees_of_freedom{suffix}"]
+def read_estimate(row: Row, *, center: str = "center_step_seconds") -> Estimate:
+    """Return the estimate in a row; `center`: the column of its centre, which of `compare_cells` is the `ratio`."""
+    error, freedom = row["log_standard_error"], row["degrees_of_freedom"]
     return Estimate(
-        center=float(row[f"{center}{suffix}"]),
+        center=float(row[center]),
         log_standard_error=None if pd.isna(error) else float(error),
         degrees_of_freedom=None if pd.isna(freedom) else float(freedom),
-        is_staged=bool(row.get(f"is_staged{suffix}")),
+        is_staged=bool(row.get("is_staged")),
     )
 
 
-def read_measured(row: Row, suffix: str = "") -> Measured:
-    return Measured(read_estimate(row, suffix), json.loads(row[f"machine_step_seconds{suffix}"]))
+def read_measured(row: Row) -> Measured:
+    return Measured(read_estimate(row), json.loads(row["machine_step_seconds"]))
 
 
 ENERGIES = ("gpu_energy_per_step_joules", "gpu_energy_per_sample_joules", "cpu_energy_per_sample_joules")
