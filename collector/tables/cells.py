@@ -7,6 +7,7 @@ import pandas as pd
 
 from bench.registry import DECODERS, ELEMENT_BYTES
 from bench.schema import Phase
+from collector import units
 from collector.analysis import Analysis
 from collector.cell_words import TOKEN_PHASES, count_tokens
 from collector.labels import add_labels
@@ -36,22 +37,6 @@ from collector.tables.table import (
     text_column,
 )
 from collector.units import (
-    CELSIUS,
-    CORES,
-    GFLOP,
-    JOULE,
-    MEGAHERTZ,
-    MILLISECOND,
-    NOT_THERE,
-    NUM_DIGITS,
-    NUM_TIME_DIGITS,
-    PERCENT,
-    RATIO,
-    SECOND,
-    THROUGHPUT,
-    TOKENS,
-    TOKENS_PER_JOULE,
-    WATT,
     Unit,
     choose_memory_unit,
     choose_rate_unit,
@@ -69,7 +54,7 @@ def describe_validity(num_ok: int, num_sound: int, verdicts: str) -> str:
     `valid` where none has; else as `3 of 3 count; 2 noisy`. A dash if none ended ok.
     """
     if not num_ok:
-        return NOT_THERE
+        return units.NOT_THERE
     if not verdicts:
         return "valid"
     if not num_sound:
@@ -100,7 +85,7 @@ def make_training_table(analysis: Analysis) -> Table:
 
 
 def make_inference_table(analysis: Analysis) -> Table:
-    percentiles = (number_column(name, f"{name}_step_seconds", MILLISECOND) for name in ("p95", "p99"))
+    percentiles = (number_column(name, f"{name}_step_seconds", units.MILLISECOND) for name in ("p95", "p99"))
     return _make_phase_table(analysis, "infer", "Inference: latency of one batch", *percentiles)
 
 
@@ -110,12 +95,12 @@ def make_pipelined_columns(rows: pd.DataFrame, name: str, rate: Unit) -> list[Co
     if not (differences > MIN_PIPELINED_DIFFERENCE).any():
         return []
     return [
-        number_column("pipelined step", "pipelined_step_seconds", MILLISECOND, num_digits=NUM_TIME_DIGITS),
+        number_column("pipelined step", "pipelined_step_seconds", units.MILLISECOND, num_digits=units.NUM_TIME_DIGITS),
         number_column("pipelined", name, rate),
     ]
 
 
-def time_columns(title: str, *, num_digits: int = NUM_DIGITS) -> list[Column]:
+def time_columns(title: str, *, num_digits: int = units.NUM_DIGITS) -> list[Column]:
     """Return the columns of the step time, called `title`, its interval and the quartiles of the steps."""
     ends = ("interval_low_seconds", "interval_high_seconds")
     return [
@@ -123,25 +108,25 @@ def time_columns(title: str, *, num_digits: int = NUM_DIGITS) -> list[Column]:
             title=title,
             sources=("center_step_seconds", "least_repeat_seconds", "most_repeat_seconds", "disagreement"),
             format=partial(_format_cell_time, num_digits=num_digits),
-            unit=MILLISECOND,
+            unit=units.MILLISECOND,
             align="right",
             is_finding=True,
         ),
-        interval_column("95 % interval", *ends, MILLISECOND, num_digits=num_digits),
-        interval_column("IQR of steps", "q1_step_seconds", "q3_step_seconds", MILLISECOND, priority=1),
+        interval_column("95 % interval", *ends, units.MILLISECOND, num_digits=num_digits),
+        interval_column("IQR of steps", "q1_step_seconds", "q3_step_seconds", units.MILLISECOND, priority=1),
     ]
 
 
 def _make_phase_table(analysis: Analysis, phase: Phase, caption: str, *percentiles: Column) -> Table:
     rows: pd.DataFrame = analysis.summary[analysis.summary["phase"] == phase]
-    pipelined = make_pipelined_columns(rows, "pipelined_samples_per_s", THROUGHPUT)
+    pipelined = make_pipelined_columns(rows, "pipelined_samples_per_s", units.THROUGHPUT)
     columns = [
         CELL,
-        *time_columns("step time", num_digits=NUM_TIME_DIGITS),
+        *time_columns("step time", num_digits=units.NUM_TIME_DIGITS),
         *percentiles,
-        number_column("", "throughput_samples_per_s", THROUGHPUT, priority=4),
+        number_column("", "throughput_samples_per_s", units.THROUGHPUT, priority=4),
         *pipelined,
-        number_column("waiting for data", "data_wait_share", PERCENT, is_optional=True),
+        number_column("waiting for data", "data_wait_share", units.PERCENT, is_optional=True),
         count_column("timed steps", "num_steps_taken"),
         REPEATS,
         VERDICT,
@@ -153,24 +138,24 @@ def _make_phase_table(analysis: Analysis, phase: Phase, caption: str, *percentil
 
 def _format_cell_time(seconds: float, least: float, most: float, disagreement: object, *, num_digits: int) -> str:
     """Return `24.34`, or `63.98 (61.3 to 69.6 ms, repeats disagree)` of a mean that no repeat had."""
-    text = format_number(seconds, MILLISECOND, num_digits)
+    text = format_number(seconds, units.MILLISECOND, num_digits)
     if not isinstance(disagreement, str) or not disagreement:
         return text
-    return f"{text} ({format_interval(least, most, MILLISECOND)} ms, repeats disagree)"
+    return f"{text} ({format_interval(least, most, units.MILLISECOND)} ms, repeats disagree)"
 
 
 def describe_settling(flat_after_seconds: float, sustained_seconds: float) -> str:
     """Return from when on the speed was flat, in seconds, or that it was not."""
-    seconds = format_number(sustained_seconds, SECOND)
+    seconds = format_number(sustained_seconds, units.SECOND)
     if pd.isna(flat_after_seconds):
         return f"not within {seconds} s"
-    return f"{format_number(flat_after_seconds, SECOND)} s, of {seconds} s"
+    return f"{format_number(flat_after_seconds, units.SECOND)} s, of {seconds} s"
 
 
 SUSTAINED_COLUMNS = [
-    number_column("step at first", "first_sustained_step_seconds", MILLISECOND),
-    number_column("step at last", "settled_step_seconds", MILLISECOND),
-    number_column("last / first", "sustained_ratio", RATIO),
+    number_column("step at first", "first_sustained_step_seconds", units.MILLISECOND),
+    number_column("step at last", "settled_step_seconds", units.MILLISECOND),
+    number_column("last / first", "sustained_ratio", units.RATIO),
     Column(title="flat after", sources=("flat_after_seconds", "sustained_seconds"), format=describe_settling),
 ]
 
@@ -194,7 +179,7 @@ def make_durations_table(analysis: Analysis) -> Table:
         "warm_start": "warm start",
     }
     columns = [
-        number_column(title, f"{name}_seconds", SECOND, is_optional=name.endswith("_start"))
+        number_column(title, f"{name}_seconds", units.SECOND, is_optional=name.endswith("_start"))
         for name, title in titles.items()
     ]
     caption = "Durations within a repeat, medians of the repeats that count"
@@ -251,13 +236,13 @@ def make_roofline_table(analysis: Analysis) -> Table:
     unit = choose_rate_unit(rows[["achieved_flops_per_second", "peak_flops_per_second"]].max().dropna())
     columns = [
         CELL,
-        number_column("FLOP count", "flops_per_step", GFLOP),
+        number_column("FLOP count", "flops_per_step", units.GFLOP),
         number_column("achieved", "achieved_flops_per_second", unit),
         number_column("peak", "peak_flops_per_second", unit),
-        number_column("of peak", "share_of_peak", PERCENT),
+        number_column("of peak", "share_of_peak", units.PERCENT),
         text_column("nearest roof", "bound"),
-        number_column("least time under it", "min_step_seconds", MILLISECOND),
-        number_column("of that roof", "share_of_roofline", PERCENT),
+        number_column("least time under it", "min_step_seconds", units.MILLISECOND),
+        number_column("of that roof", "share_of_roofline", units.PERCENT),
         Column(title="limited by", sources=("bound", "share_of_roofline"), format=describe_limit),
         text_column("peak from", "peak_source"),
     ]
@@ -267,16 +252,16 @@ def make_roofline_table(analysis: Analysis) -> Table:
 def describe_limit(roof: str, share: float) -> str:
     """Return what limits a cell that reaches `share` of its nearest roof, as far as that says it."""
     if pd.isna(share) or pd.isna(roof):
-        return NOT_THERE
+        return units.NOT_THERE
     return str(roof) if share >= NEAR_SHARE else "not known"
 
 
 ENERGY_COLUMNS = [
-    number_column("GPU idle", "gpu_idle_power_watts", WATT, is_optional=True),
-    number_column("GPU mean", "gpu_mean_power_watts", WATT, is_optional=True),
-    number_column("GPU per step", "gpu_energy_per_step_joules", JOULE, is_optional=True),
-    number_column("GPU per sample", "gpu_energy_per_sample_joules", JOULE, is_optional=True),
-    number_column("CPU sockets per sample", "cpu_energy_per_sample_joules", JOULE, is_optional=True),
+    number_column("GPU idle", "gpu_idle_power_watts", units.WATT, is_optional=True),
+    number_column("GPU mean", "gpu_mean_power_watts", units.WATT, is_optional=True),
+    number_column("GPU per step", "gpu_energy_per_step_joules", units.JOULE, is_optional=True),
+    number_column("GPU per sample", "gpu_energy_per_sample_joules", units.JOULE, is_optional=True),
+    number_column("CPU sockets per sample", "cpu_energy_per_sample_joules", units.JOULE, is_optional=True),
 ]
 
 
@@ -297,12 +282,12 @@ KERNEL_REMARK = (
 )
 KERNEL_COLUMNS = [
     CELL,
-    number_column("step time", "center_step_seconds", MILLISECOND),
-    number_column("kernel time", "kernel_seconds_per_step", MILLISECOND),
-    number_column("busy", "kernel_busy_share", PERCENT),
-    number_column("kernels per step", "kernels_per_step", RATIO),
-    number_column("copies per step", "copies_per_step", RATIO),
-    number_column("step under the profiler", "profiled_step_seconds", MILLISECOND),
+    number_column("step time", "center_step_seconds", units.MILLISECOND),
+    number_column("kernel time", "kernel_seconds_per_step", units.MILLISECOND),
+    number_column("busy", "kernel_busy_share", units.PERCENT),
+    number_column("kernels per step", "kernels_per_step", units.RATIO),
+    number_column("copies per step", "copies_per_step", units.RATIO),
+    number_column("step under the profiler", "profiled_step_seconds", units.MILLISECOND),
     text_column("note", "limit", is_optional=True),
 ]
 
@@ -315,21 +300,21 @@ def make_kernel_time_table(analysis: Analysis) -> Table:
 
 
 DEVICE_COLUMNS = [
-    number_column("own use", "cpu_own_cores", CORES, is_optional=True),
-    number_column("others' use", "cpu_other_cores", CORES, is_optional=True),
-    number_column("the machine has", "num_machine_cores", CORES, is_optional=True),
-    number_column("quota used up", "cpu_throttled_share", PERCENT, is_optional=True),
-    number_column("SM clock, median", "gpu_sm_clock_mhz", MEGAHERTZ, is_optional=True),
-    number_column("SM clock of its maximum", "gpu_sm_clock_share", PERCENT, is_optional=True),
-    number_column("power limit", "gpu_power_limit_watts", WATT, is_optional=True),
-    number_column("hottest", "gpu_max_temperature_celsius", CELSIUS, is_optional=True),
+    number_column("own use", "cpu_own_cores", units.CORES, is_optional=True),
+    number_column("others' use", "cpu_other_cores", units.CORES, is_optional=True),
+    number_column("the machine has", "num_machine_cores", units.CORES, is_optional=True),
+    number_column("quota used up", "cpu_throttled_share", units.PERCENT, is_optional=True),
+    number_column("SM clock, median", "gpu_sm_clock_mhz", units.MEGAHERTZ, is_optional=True),
+    number_column("SM clock of its maximum", "gpu_sm_clock_share", units.PERCENT, is_optional=True),
+    number_column("power limit", "gpu_power_limit_watts", units.WATT, is_optional=True),
+    number_column("hottest", "gpu_max_temperature_celsius", units.CELSIUS, is_optional=True),
 ]
 
 
 def _describe_reasons(reasons: str | None, device: str) -> str:
     """Return why the clock of a GPU was held down; what was not read is not known, and no sign of none."""
     if device != "gpu":
-        return NOT_THERE
+        return units.NOT_THERE
     return NOT_RECORDED if pd.isna(reasons) else str(reasons)
 
 
@@ -410,8 +395,8 @@ def _describe_tokens(row: Row, halves: list[Row]) -> Row:
 def describe_error(error: float, share: float, precision: str) -> str:
     """Return `0.0123, 97.7 % of tokens equal`, or that it was not measured if the precision has 16 bits or fewer."""
     if pd.isna(error):
-        return NOT_THERE if precision in ("fp32", "tf32") else "error not measured"
-    return f"{format_significant(error)}, {format_number(share, PERCENT)} % of tokens equal"
+        return units.NOT_THERE if precision in ("fp32", "tf32") else "error not measured"
+    return f"{format_significant(error)}, {format_number(share, units.PERCENT)} % of tokens equal"
 
 
 def make_language_table(analysis: Analysis) -> Table:
@@ -419,14 +404,14 @@ def make_language_table(analysis: Analysis) -> Table:
     cache, peak = (choose_memory_unit(rows[name].dropna()) for name in ("kv_cache_bytes", "peak_memory_bytes"))
     columns = [
         CELL,
-        *time_columns("step time", num_digits=NUM_TIME_DIGITS)[:2],
-        number_column("", "tokens_per_s", TOKENS),
-        number_column("each sequence", "sequence_tokens_per_s", TOKENS),
-        *make_pipelined_columns(rows, "pipelined_tokens_per_s", TOKENS),
+        *time_columns("step time", num_digits=units.NUM_TIME_DIGITS)[:2],
+        number_column("", "tokens_per_s", units.TOKENS),
+        number_column("each sequence", "sequence_tokens_per_s", units.TOKENS),
+        *make_pipelined_columns(rows, "pipelined_tokens_per_s", units.TOKENS),
         Column(title="error against float64", sources=(*ERRORS, "precision"), format=describe_error),
-        number_column("time to first token", "time_to_first_token_seconds", MILLISECOND, is_optional=True),
-        number_column("", "tokens_per_s_per_watt", TOKENS_PER_JOULE, is_optional=True),
-        number_column("a million tokens", "joules_per_million_tokens", JOULE, is_optional=True),
+        number_column("time to first token", "time_to_first_token_seconds", units.MILLISECOND, is_optional=True),
+        number_column("", "tokens_per_s_per_watt", units.TOKENS_PER_JOULE, is_optional=True),
+        number_column("a million tokens", "joules_per_million_tokens", units.JOULE, is_optional=True),
         number_column("KV cache", "kv_cache_bytes", cache, is_optional=True),
         number_column("peak memory", "peak_memory_bytes", peak, is_optional=True),
         REPEATS,

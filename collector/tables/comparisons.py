@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from bench.schema import Environment
+from collector import units
 from collector.analysis import Analysis
 from collector.changes import RecordedChange
 from collector.comparisons import (
@@ -54,19 +55,7 @@ from collector.tables.table import (
     select_known,
     text_column,
 )
-from collector.units import (
-    JOULE,
-    MILLISECOND,
-    NOT_THERE,
-    NUM_TIME_DIGITS,
-    PERCENT,
-    RATIO,
-    THROUGHPUT,
-    Unit,
-    choose_memory_unit,
-    format_number,
-    format_significant,
-)
+from collector.units import Unit, choose_memory_unit, format_number, format_significant
 
 INTERVAL_TITLE = "95 % interval"
 """The interval that holds together with those of all ratios that it was judged with: the one beside a verdict."""
@@ -95,15 +84,15 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table:
     hardware = _hardware_columns(comparison)
     is_scaling = comparison.measure == "efficiency"
     verdict = replace(text_column("verdict", "verdict"), is_finding=True)
-    own = interval_column(INTERVAL_TITLE, "ratio_low", "ratio_high", PERCENT)
+    own = interval_column(INTERVAL_TITLE, "ratio_low", "ratio_high", units.PERCENT)
     interval = Column(title=INTERVAL_TITLE, sources=("interval",), format=str, align="right")
     constants = {column.title: text for column in hardware if (text := find_common_text(column, rows))}
     columns = [
         text_column("workload", "workload"),
         Column(title="sides", sources=("subject", "reference"), format="{} / {}".format),
-        number_column("first", "center_step_seconds_subject", MILLISECOND, num_digits=NUM_TIME_DIGITS),
-        number_column("second", "center_step_seconds_reference", MILLISECOND, num_digits=NUM_TIME_DIGITS),
-        *((number_column("efficiency", "ratio", PERCENT), own, verdict) if is_scaling else (verdict, interval)),
+        number_column("first", "center_step_seconds_subject", units.MILLISECOND, num_digits=units.NUM_TIME_DIGITS),
+        number_column("second", "center_step_seconds_reference", units.MILLISECOND, num_digits=units.NUM_TIME_DIGITS),
+        *((number_column("efficiency", "ratio", units.PERCENT), own, verdict) if is_scaling else (verdict, interval)),
         *(column for column in hardware if column.title not in constants),
         text_column("note", "note", is_optional=True),
     ]
@@ -112,7 +101,7 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table:
     settings = _describe_settings(comparison, list_rows(rows), collection.environments)
     remarks = [count_differences(rows), *said_once, describe_libraries(rows, collection), settings]
     listed = list_rows(take_joint_intervals(rows))
-    intervals = [quote_longer(row["ratio"], row["ratio_low"], row["ratio_high"]) or NOT_THERE for row in listed]
+    intervals = [quote_longer(row["ratio"], row["ratio_low"], row["ratio_high"]) or units.NOT_THERE for row in listed]
     verdicts = [_describe_verdict(row, comparison) for row in listed]
     shown = rows.assign(workload=label_shared(rows), interval=intervals, verdict=verdicts)
     return make_table(CAPTIONS[comparison.name], columns, shown, remark=" ".join(filter(None, remarks)))
@@ -198,10 +187,10 @@ def make_tenant_speed_table(analysis: Analysis) -> Table:
     columns = [
         CELL,
         ROLE,
-        *_estimate_columns("each tenant", "tenant_samples_per_s", THROUGHPUT),
-        number_column("alone", "alone_samples_per_s", THROUGHPUT),
-        *_estimate_columns("slowdown", "slowdown", RATIO),
-        *_estimate_columns("slowest tenant's", "slowest_slowdown", RATIO),
+        *_estimate_columns("each tenant", "tenant_samples_per_s", units.THROUGHPUT),
+        number_column("alone", "alone_samples_per_s", units.THROUGHPUT),
+        *_estimate_columns("slowdown", "slowdown", units.RATIO),
+        *_estimate_columns("slowest tenant's", "slowest_slowdown", units.RATIO),
         REPEATS,
         text_column("out of memory", "fallen", is_optional=True),
         NOT_COMPARED,
@@ -215,8 +204,8 @@ def make_tenant_latency_table(analysis: Analysis) -> Table:
         column
         for percent in (50, 95, 99)
         for column in (
-            *_estimate_columns(f"p{percent}", f"p{percent}_step_seconds", MILLISECOND),
-            *_estimate_columns(f"p{percent} over alone", f"p{percent}_ratio", RATIO),
+            *_estimate_columns(f"p{percent}", f"p{percent}_step_seconds", units.MILLISECOND),
+            *_estimate_columns(f"p{percent} over alone", f"p{percent}_ratio", units.RATIO),
         )
     ]
     rows = select_known(_name_roles(analysis.sharing), columns)
@@ -231,13 +220,13 @@ def make_shared_device_table(analysis: Analysis) -> Table:
     memory = choose_memory_unit(rows[["tenant_peak_bytes", "device_peak_bytes"]].max().dropna())
     columns = [
         CELL,
-        number_column("together, over one alone", "aggregate_ratio", RATIO, is_optional=True),
-        replace(interval_column("95 % interval", "joint_low", "joint_high", RATIO), is_optional=True),
+        number_column("together, over one alone", "aggregate_ratio", units.RATIO, is_optional=True),
+        replace(interval_column("95 % interval", "joint_low", "joint_high", units.RATIO), is_optional=True),
         text_column("verdict", "words", is_optional=True),
-        *_estimate_columns("Jain's index", "jain_index", RATIO),
-        number_column("its lowest", "lowest_jain_index", RATIO, is_optional=True),
-        *_estimate_columns("energy per sample", "joules_per_sample", JOULE),
-        *_estimate_columns("over alone", "energy_ratio", RATIO),
+        *_estimate_columns("Jain's index", "jain_index", units.RATIO),
+        number_column("its lowest", "lowest_jain_index", units.RATIO, is_optional=True),
+        *_estimate_columns("energy per sample", "joules_per_sample", units.JOULE),
+        *_estimate_columns("over alone", "energy_ratio", units.RATIO),
         number_column("memory, fullest tenant", "tenant_peak_bytes", memory, is_optional=True),
         number_column("device, peak in use", "device_peak_bytes", memory, is_optional=True),
         NOT_COMPARED,
@@ -262,7 +251,7 @@ def make_ranking_table(analysis: Analysis) -> Table:
         behind = zip(one.programs[1:], one.behind, strict=True)
         longer = (f"{row['variant']}, {describe_longer(ratio)}" for row, (ratio, told) in behind if told)
         first = one.programs[0]
-        time = format_number(first["center_step_seconds"], MILLISECOND, NUM_TIME_DIGITS)
+        time = format_number(first["center_step_seconds"], units.MILLISECOND, units.NUM_TIME_DIGITS)
         tied = _name_tied(first, one.tied, "variant")
         rows.append((one.work, f"fastest: {first['variant']}, {time} ms", tied, next(longer, "")))
     currency = "" if analysis.costs is None else analysis.costs.currency
@@ -313,7 +302,7 @@ def _describe(change: RecordedChange) -> dict[str, str]:
         "first": suspicion.first_run_id,
         "night": suspicion.night_run_id,
         "environment": "; ".join(parts) or "nothing that is recorded",
-        "reason": NOT_THERE if decision is None else decision.reason,
+        "reason": units.NOT_THERE if decision is None else decision.reason,
     }
 
 

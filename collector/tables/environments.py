@@ -3,6 +3,7 @@
 import pandas as pd
 
 from bench.registry import MODELS
+from collector import units
 from collector.analysis import Analysis
 from collector.cell_words import FRAMEWORK_NAMES, PHASE_NAMES
 from collector.ratio_words import NO_DIFFERENCE, UNDECIDED, judge_rows
@@ -12,15 +13,7 @@ from collector.results.hosts import describe_environment
 from collector.results.summary import compare_calibrations, compare_machines, describe_deviations, select_sound
 from collector.sharing import spread
 from collector.tables.table import Table, count_column, interval_column, make_table, number_column, text_column
-from collector.units import (
-    CELSIUS,
-    GIGABYTES_PER_SECOND,
-    MEGAHERTZ,
-    NOT_THERE,
-    RATIO,
-    choose_rate_unit,
-    format_significant,
-)
+from collector.units import choose_rate_unit, format_significant
 
 REMARK = (
     "Repeats are summarised together only where all of this is equal; hosts, which cores, kernel, memory, power "
@@ -69,10 +62,10 @@ def _tabulate(collection: Collection) -> pd.DataFrame:
     }
     for own in texts.values():
         own.setdefault(OPTIMIZER, NOT_RECORDED)
-    frame = pd.DataFrame(texts, dtype="str").fillna(NOT_THERE)
+    frame = pd.DataFrame(texts, dtype="str").fillna(units.NOT_THERE)
     order = sorted(dict.fromkeys(name for found in texts.values() for name in found), key=_rank_property)
     known: pd.DataFrame = frame.loc[order]
-    return known[(known != NOT_THERE).any(axis="columns")]
+    return known[(known != units.NOT_THERE).any(axis="columns")]
 
 
 def _rank_property(name: str) -> tuple[int, str]:
@@ -102,17 +95,17 @@ def _name_program(program: tuple[str, ...]) -> str:
 
 
 def _describe_placements(collection: Collection, name: str) -> dict[str, str]:
-    """Return what the placements of an environment's repeats say, each value once; NOT_THERE where none says it."""
+    """Return what the placements of an environment's repeats say, each value once; a dash where none says it."""
     texts = {text: _list_values(collection, name, column) for text, column in PLACEMENTS.items()}
     spot = collection.results.loc[collection.results["environment_id"] == name, "is_spot"].dropna()
     counts = [(int((spot == is_spot).sum()), word) for is_spot, word in ((True, "yes"), (False, "no"))]
-    return texts | {"spot": ", ".join(f"{count} {word}" for count, word in counts if count) or NOT_THERE}
+    return texts | {"spot": ", ".join(f"{count} {word}" for count, word in counts if count) or units.NOT_THERE}
 
 
 def _list_values(collection: Collection, name: str, column: str) -> str:
     results = collection.results
     values = results.loc[results["environment_id"] == name, column].dropna().unique()
-    return ", ".join(sorted(values)) or NOT_THERE
+    return ", ".join(sorted(values)) or units.NOT_THERE
 
 
 EXPLANATION = (
@@ -135,13 +128,13 @@ def make_machines_table(analysis: Analysis) -> Table:
         count_column("cells", "num_cells"),
         count_column("repeats", "num_repeats"),
         number_column("matrix product", "product_flops_per_second", rate, is_optional=True),
-        number_column("against the others", "product_factor", RATIO, is_optional=True),
-        number_column("copy in memory", "copy_bytes_per_second", GIGABYTES_PER_SECOND, is_optional=True),
-        number_column("against others", "copy_factor", RATIO, is_optional=True),
-        number_column("SM clock, median", "gpu_sm_clock_mhz", MEGAHERTZ, is_optional=True),
-        number_column("hottest", "gpu_max_temperature_celsius", CELSIUS, is_optional=True),
-        number_column("step times against the others", "time_factor", RATIO),
-        interval_column("95 % interval", "joint_low", "joint_high", RATIO),
+        number_column("against the others", "product_factor", units.RATIO, is_optional=True),
+        number_column("copy in memory", "copy_bytes_per_second", units.GIGABYTES_PER_SECOND, is_optional=True),
+        number_column("against others", "copy_factor", units.RATIO, is_optional=True),
+        number_column("SM clock, median", "gpu_sm_clock_mhz", units.MEGAHERTZ, is_optional=True),
+        number_column("hottest", "gpu_max_temperature_celsius", units.CELSIUS, is_optional=True),
+        number_column("step times against the others", "time_factor", units.RATIO),
+        interval_column("95 % interval", "joint_low", "joint_high", units.RATIO),
         text_column("verdict", "words", is_optional=True),
     ]
     shown = rows.assign(words=rows["decision"].replace(UNDECIDED, NO_DIFFERENCE))
@@ -244,7 +237,7 @@ def describe_libraries(pairs: pd.DataFrame, collection: Collection) -> str:
         for framework, own in environments.items():
             # An optimizer of `none` is that of inference.
             values = sorted({one.get(FACTS[fact], NOT_RECORDED) for one in own} - {"none"})
-            values = [NOT_RECORDED if value == NOT_THERE else value for value in values]
+            values = [NOT_RECORDED if value == units.NOT_THERE else value for value in values]
             is_built_for = framework in BUILT_FOR and fact in ("CUDA", "cuDNN") and values != [NOT_RECORDED]
             name = FRAMEWORK_NAMES[framework] + (", of its build" if is_built_for else "")
             if values:
