@@ -33,9 +33,9 @@ def write_collection(
     paths = []
     if "parquet" in formats:
         paths += [
-            _write_parquet([collection.results], directory / "results.parquet"),
+            _write_parquet(collection.results, directory / "results.parquet"),
             _write_parquet(collection.steps.tabulate(), directory / "samples.parquet"),
-            _write_parquet([collection.tenants], directory / "tenants.parquet"),
+            _write_parquet(collection.tenants, directory / "tenants.parquet"),
         ]
     if "csv" in formats:
         for name, table in _tabulate(collection):
@@ -59,10 +59,9 @@ def _tabulate(collection: Collection) -> Iterator[tuple[str, pd.DataFrame]]:
     yield "skipped", list_skipped(collection)
 
 
-def _write_parquet(pieces: Any, path: Path) -> Path:
-    tables = [pa.Table.from_pandas(piece, preserve_index=False) for piece in pieces]
+def _write_parquet(frame: pd.DataFrame, path: Path) -> Path:
     with replace_file(path) as file:
-        write_parquet(pa.concat_tables(tables), file)
+        write_parquet(pa.Table.from_pandas(frame, preserve_index=False), file)
     return path
 
 

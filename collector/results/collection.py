@@ -1,7 +1,6 @@
 """Hold one run: its results in tidy tables, and its raw step times."""
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -47,17 +46,11 @@ class Collection:
 
     @cached_property
     def samples(self) -> pd.DataFrame:
-        """One row per step of the counted attempts, columns of `collector.results.frames.SAMPLE_COLUMNS`.
-
-        All of them are in memory then: `steps` has them group by group.
-        """
-        return pd.concat(self.steps.tabulate(), ignore_index=True)
+        """One row per step of the counted attempts, columns of `collector.results.frames.SAMPLE_COLUMNS`."""
+        return self.steps.tabulate()
 
 
 FloatArray = npt.NDArray[np.float64]
-
-# Rows of SAMPLE_COLUMNS that are made at once: with their cell's id they take 100 bytes each.
-MAX_ROWS_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,13 +67,30 @@ class StepTimes:
         """Return the timed steps of all tenants of the repeat at a place in the results, tenant 0 first."""
         return [self._read("step_seconds", row) for row in self._rows.get(place, ())]
 
-    def tabulate(self) -> Iterator[pd.DataFrame]:
-        """Yield the rows of SAMPLE_COLUMNS in the order of the plan, piece by piece; the first piece is empty."""
-        yield make_frame([], SAMPLE_COLUMNS)
+    def tabulate(self) -> pd.DataFrame:
+        """Return the rows of SAMPLE_COLUMNS in the order of the plan."""
         order = self.owners[self.owners["num_steps"] > 0].sort_values(["place", "tenant"], kind="stable")
-        pieces = order["num_steps"].cumsum() // MAX_ROWS_AT_ONCE
-        for _, piece in order.groupby(pieces, sort=False):
-            yield self._tabulate(piece)
+        if order.empty:
+            return make_frame([], SAMPLE_COLUMNS)
+        seconds: list[FloatArray] = []
+        device_seconds: list[FloatArray] = []
+        for row in order["row"].tolist():
+            warmup, timed, events = (self._read(name, row) for name in STEP_SERIES)
+            seconds += [warmup, timed]
+            device_seconds += [np.full(len(warmup), np.nan), events if len(events) else np.full(len(timed), np.nan)]
+        lengths = [len(steps) for steps in seconds]
+        series = order.loc[order.index.repeat(2), ["cell_id", "repeat", "tenant"]]
+        series = series.assign(kind=["warmup", "timed"] * len(order)).reset_index(drop=True)
+        return (
+            series.loc[series.index.repeat(lengths)]
+            .assign(
+                index=np.concatenate([np.arange(length) for length in lengths]),
+                seconds=np.concatenate(seconds),
+                device_seconds=np.concatenate(device_seconds),
+            )
+            .astype(dict(SAMPLE_COLUMNS))
+            .reset_index(drop=True)
+        )
 
     @cached_property
     def _rows(self) -> dict[Any, list[int]]:
@@ -89,22 +99,3 @@ class StepTimes:
     def _read(self, name: str, row: int) -> FloatArray:
         values = self.series[name][row].values
         return np.empty(0) if values is None else values.to_numpy(zero_copy_only=False)
-
-    def _tabulate(self, owners: pd.DataFrame) -> pd.DataFrame:
-        rows: dict[str, list[Any]] = {name: [] for name in SAMPLE_COLUMNS}
-        lengths = []
-        for owner in owners.itertuples():
-            warmup, timed, device = (self._read(name, int(owner.row)) for name in STEP_SERIES)  # type: ignore[arg-type]
-            events = device if len(device) else np.full(len(timed), np.nan)
-            for kind, steps, by_device in (("warmup", warmup, np.full(len(warmup), np.nan)), ("timed", timed, events)):
-                lengths.append(len(steps))
-                values = (owner.cell_id, owner.repeat, owner.tenant, kind, np.arange(len(steps)), steps, by_device)
-                for name, value in zip(SAMPLE_COLUMNS, values, strict=True):
-                    rows[name].append(value)
-        columns = {
-            name: np.concatenate(values)
-            if name in ("index", "seconds", "device_seconds")
-            else pd.Series(values, dtype=SAMPLE_COLUMNS[name]).repeat(lengths).array
-            for name, values in rows.items()
-        }
-        return pd.DataFrame(columns).astype(dict(SAMPLE_COLUMNS))
