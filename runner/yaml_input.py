@@ -118,8 +118,8 @@ def parse_yaml(content: bytes, file: str, *, expected: str) -> Node:
     except yaml.reader.ReaderError as error:
         line = content.count(b"\n", 0, error.position) + 1
         message = "is not UTF-8 text; give a YAML file and save it as UTF-8"
-    except (RecursionError, ValueError, OverflowError):
-        message = "is nested too deep, an alias is inside its own anchor, or a number is none or has too many digits"
+    except (RecursionError, ValueError, OverflowError):  # the latter from a number or escape of many digits
+        message = "is nested too deep, an alias is inside its own anchor, or a number has too many digits"
     raise YamlError(message, file=file, line=line)
 
 
@@ -130,7 +130,13 @@ def _build(node: yaml.Node, file: str, key: str) -> Node:
     if isinstance(node, yaml.SequenceNode):
         return replace(place, value=[_build(item, file, f"{key}[{index}]") for index, item in enumerate(node.value)])
     if isinstance(node, yaml.ScalarNode):
-        return replace(place, value=_Loader("").construct_object(node), text=node.value)
+        if node.tag not in (*_SCALARS, "tag:yaml.org,2002:str"):
+            raise place.error(f"found the tag {quote(node.tag)}; leave it out")
+        try:
+            value: Value = _Loader("").construct_object(node)
+        except (ValueError, KeyError):
+            raise place.error(f"found {quote(node.value)}, which is not what its tag says; leave the tag out") from None
+        return replace(place, value=value, text=node.value)
     entries: dict[str, Node] = {}
     for key_node, value_node in node.value:
         name = replace(place, line=key_node.start_mark.line + 1)

@@ -34,11 +34,12 @@ def check(text: str, model: type[BaseModel] = Whole) -> Any:
 
 
 ANY, MEND = "cannot start any token", "; fix the syntax there or in the line above"
-TOO_DEEP = "1: is nested too deep, an alias is inside its own anchor, or a number is none or has too many digits"
+TOO_DEEP = "1: is nested too deep, an alias is inside its own anchor, or a number has too many digits"
 
 ERRORS = [
     ("", "1: the file is empty, expected a whole"),
-    ("cost: 1\nword: !include x", f"2: is not YAML: could not determine a constructor for the tag '!include'{MEND}"),
+    ("cost: 1\nword: !include x.yaml", "2: word: found the tag '!include'; leave it out"),
+    ("\nword: !!bool maybe", "2: word: found 'maybe', which is not what its tag says; leave the tag out"),
     ("- 1", "1: found no keys, expected a whole"),
     ("a:\n\tb: 1\n", f"2: is not YAML: while scanning for the next token found character '\\t' that {ANY}{MEND}"),
     ("a: b: c\n", f"1: is not YAML: mapping values are not allowed here{MEND}"),
