@@ -37,7 +37,7 @@ def _find_file(name: str, shipped: Mapping[str, Path], what: str, *suffixes: str
 
 
 def load_table(name: str) -> AuditTable:
-    """Return a shipped table, or that in a YAML or CSV file."""
+    """Return a shipped table, or that in a YAML or CSV file; UserError with file, line and key if it is wrong."""
     shipped = list_shipped_tables()
     path = _find_file(name, shipped, "table", ".yaml", ".yml", ".csv")
     if path == shipped["study"]:

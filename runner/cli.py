@@ -222,7 +222,7 @@ def _run() -> int:
 
 
 def make_command() -> Any:
-    command: Any = typer.main.get_command(app)
+    command: Any = typer.main.get_command(app)  # of a class that typer does not export
     _arrange_help(command)
     return command
 

@@ -41,7 +41,8 @@ def read_durations(store: Store, run: Run, is_alike: Callable[[Run], bool]) -> M
     """Return what a repeat of each cell takes, by its id, where earlier repeats say it: the median of those that ended
     ok, of the cell itself, or else of the cells of its device that are nearest by NEAR_FIELDS.
 
-    `is_alike`: whether a run was where this one will be; another machine takes another time.
+    `is_alike`: whether a run was where this one will be; another machine takes another time. The attempts of a repeat
+    count together.
     """
     wanted = {planned.cell.cell_id: planned.cell for planned in run.cells}
     own: defaultdict[str, list[float]] = defaultdict(list)
@@ -108,6 +109,7 @@ def find_pool_prices(
 
 
 def price_profile(profile: Profile, prices: Mapping[Device, PoolPrice]) -> Profile:
+    """Return the profile with these prices in its pools, so that the cap on the cost of a run can use them."""
     pools = {
         device: pool.model_copy(update={"price_per_hour": prices[device].per_hour}) if device in prices else pool
         for device, pool in profile.pools.items()
@@ -139,7 +141,7 @@ The slowest took 103 s and 51 s."""
 def estimate_repeats(
     repeats: Sequence[Repeat], durations: Mapping[str, Duration], prices: Mapping[Device, PoolPrice]
 ) -> list[EstimateDocument]:
-    """Return an estimate for each device. A repeat of which nothing is known counts with GUESSED_SECONDS."""
+    """Return an estimate for each device. `durations`: by cell id; a repeat without one counts with GUESSED_SECONDS."""
     estimates = []
     devices: list[Device] = sorted({repeat.planned.cell.device for repeat in repeats})
     for device in devices:

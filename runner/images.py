@@ -62,6 +62,7 @@ class ImageSpec:
 
 
 def locate_requirements(framework: Framework, flavour: Flavour) -> str:
+    """Return the path of the locked requirements below the sources' root; an environment has those of the image."""
     return f"images/{framework}/requirements-{flavour}.txt"
 
 
@@ -78,7 +79,7 @@ def list_images() -> Iterator[ImageSpec]:
 
 
 def choose_images(names: Sequence[str] | None) -> list[ImageSpec]:
-    """Return the images named, with or without flavour; without names, all but those for CUDA."""
+    """Return the images named, with or without flavour (UserError: unknown); without names, all but those for CUDA."""
     if not names:
         return [image for image in list_images() if image.flavour != "cuda"]
     chosen = []
@@ -181,7 +182,7 @@ def push_images(
 ) -> tuple[dict[str, object], dict[str, object]]:
     """Push images that were built with these arguments; return what a profile, and the chart's values, have to say.
 
-    Both name the images by digest, and are empty where they have nothing to name.
+    Both name the images by digest, and are empty where they have nothing to name. UserError if one cannot be pushed.
     """
     by_framework: dict[str, dict[str, str]] = {}
     for_chart: dict[str, object] = {}

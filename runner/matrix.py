@@ -203,7 +203,7 @@ class Entry:
 
 
 def load_matrix(name_or_path: str, *, is_data_here: bool = True) -> Matrix:
-    """Return the matrix with this built-in name or in this file.
+    """Return the matrix with this built-in name or in this file; UserError if it is unknown or has an error.
 
     `is_data_here`: whether a cell's `data_dir` must be a folder of this machine; on a cluster it is one of the pod's.
     """
@@ -214,7 +214,8 @@ def load_matrix(name_or_path: str, *, is_data_here: bool = True) -> Matrix:
 def read_matrix(root: Node, folder: Path | None) -> Matrix:
     """Return the matrix in a file's tree: the product of the axes, less `exclude`, plus `include`.
 
-    `folder`: where relative paths of data start; None: they are not of this machine.
+    `folder`: where relative paths of data start; None: they are not of this machine. YamlError if something is wrong,
+    or a combination lacks a key, contradicts itself, names a folder that does not exist, or is there already.
     """
     file = validate(root, MATRIX_FILE, "docs/matrix.md", keeps_null=True)
     parts = {key: root.children.get(key, replace(root, value=None)) for key in TOP_KEYS}
@@ -439,7 +440,10 @@ class Repeat:
 def plan_run(
     matrix: Matrix, explain: Callable[[Cell], str | None], *, run_id: str | None, cluster: Cluster | None = None
 ) -> Run:
-    """Return a new run: the cells that can run, and the others with the reason that `explain` gives."""
+    """Return a new run: the cells that can run, and the others with the reason that `explain` gives.
+
+    `cluster`: None for a run on this machine. Raise UserError if no cell can run, or if the clock is far off.
+    """
     reasons = [explain(planned.cell) for planned in matrix.cells]
     if None not in reasons:
         all_reasons = "; ".join(dict.fromkeys(filter(None, reasons)))

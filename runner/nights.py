@@ -148,6 +148,7 @@ def load_nights(store: Store, matrix: str | None) -> tuple[tuple[NightRun, ...],
     """Return the newest MAX_NIGHTS runs of a matrix, the oldest first, and what of the store is not looked at.
 
     A run that is dated in the future would be the newest night until that day, and hide all that are measured before.
+    `matrix`: None for that of the newest run. UserError if there is no run of it.
     """
     run_ids = set(store.list_run_ids())
     found, unreadable = read_runs(store, [run_id for run_id in sorted(run_ids) if not is_confirmation(run_id)])
@@ -202,6 +203,7 @@ def load_nights(store: Store, matrix: str | None) -> tuple[tuple[NightRun, ...],
 
 
 def select_again(run: Run, suspicions: Iterable[Suspicion]) -> list[PlannedCell]:
+    """Return the suspected cells of a night as they are measured again: with more repeats."""
     repeats: dict[str, int] = {}
     for suspicion in suspicions:
         for cell_id in suspicion.cell_ids:
@@ -281,7 +283,7 @@ class Webhook:
 
 
 def parse_webhooks(values: Sequence[str], environment: Mapping[str, str] = os.environ) -> list[Webhook]:
-    """Return the webhooks that options name as `json:VARIABLE` or `slack:VARIABLE`.
+    """Return the webhooks that options name as `json:VARIABLE` or `slack:VARIABLE`. UserError if one is wrong.
 
     The option names a variable because other users of a machine can read the command lines of its processes.
     """
@@ -324,6 +326,7 @@ def make_alarm(store: Store, changes: Sequence[RecordedChange]) -> Alarm:
 
 
 def format_text(alarm: Alarm) -> str:
+    """Return the alarm for people, as Slack's markup: one line for each regression."""
     count = len(alarm.regressions)
     lines = [
         f"*{alarm.matrix}: {count} confirmed regression{'s' if count > 1 else ''}* in the night {alarm.night_run_id}"
@@ -457,5 +460,6 @@ def list_change_lines(change: RecordedChange) -> list[str]:
 
 
 def format_shift(shift: Shift) -> str:
+    """Return by how much a step time changed, with its interval, in per cent."""
     low, middle, high = (100 * (value - 1) for value in (shift.low, shift.ratio, shift.high))
     return f"{middle:+.1f} % ({low:+.1f} to {high:+.1f})"

@@ -20,7 +20,8 @@ _ADAPTER = TypeAdapter(PriceTable)
 def load_prices(path: Path | None = None) -> PriceTable:
     """Return the price table in a YAML file; the shipped one if `path` is None.
 
-    A table of one's own takes carbon and power from the shipped one where it has no such key.
+    A table of one's own takes carbon and power from the shipped one where it has no such key. UserError with file,
+    line and key where the file cannot be read or is wrong.
     """
     tree = read_yaml(path or SHIPPED_PRICES, SHIPPED_PRICES.name if path is None else str(path), expected=EXPECTED)
     if path is not None and not tree.children.keys() >= set(SHARED_KEYS):

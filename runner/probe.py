@@ -251,7 +251,7 @@ def _try_batch(executor: LocalExecutor, cell: Cell, batch_size: int, seconds_lef
 
 
 def make_cell(model: str, framework: str, **options: Any) -> Cell:
-    """Return the cell of the first trial, with defaults for options that are None."""
+    """Return the cell of the first trial, with defaults for options that are None. Raise UserError if one is wrong."""
     if model not in MODELS:
         raise UserError(f"MODEL {model}: unknown; {suggest_word(model, list(MODELS))}")
     spec = MODELS[model]

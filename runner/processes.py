@@ -16,7 +16,7 @@ POLL_SECONDS = 0.02
 
 
 def list_children(pid: int | str = "self") -> set[int]:
-    """Return the processes that a process has started and not waited for."""
+    """Return the processes that a process has started and not waited for; none where the system does not list them."""
     found = set[int]()
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):  # the thread has ended
@@ -68,6 +68,7 @@ INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def handle_signals(numbers: Sequence[int], handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle these signals with `handler` inside the block. An ignored signal stays ignored."""
     handled = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
     previous = {number: signal.signal(number, handler) for number in handled}
     try:
@@ -102,6 +103,7 @@ def end_like_interrupt() -> Iterator[None]:
 
 
 def find_end_code(interrupt: KeyboardInterrupt) -> int:
+    """Return the exit code for what interrupted a command: Ctrl-C, SIGTERM or SIGHUP, as a shell gives it."""
     return 128 + getattr(interrupt, "signal_number", signal.SIGINT)
 
 

@@ -131,6 +131,7 @@ class RunEvents:
         self.report("begun", run_id=run.run_id, matrix=run.matrix, store=store_url, **sizes)
 
     def report(self, event: str, **values: Any) -> None:
+        """Print an event; `values` are fields of RunEvent, and numbers of repeats by status."""
         document = RunEvent.model_validate({"event": event, **values})
         line = json.dumps(document.model_dump(exclude_unset=True))
         self._console.print(line, soft_wrap=True, markup=False, highlight=False)
@@ -330,6 +331,7 @@ class ClusterProgress(Progress):
         self._connection: Connection | None = None
 
     def serve_metrics(self, connection: "Connection", port: int) -> "CollectorRegistry":
+        """Serve the counts of the run and of its requests at `/metrics`; return them."""
         from prometheus_client import CollectorRegistry, start_http_server
 
         self._connection, registry = connection, CollectorRegistry()

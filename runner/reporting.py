@@ -69,7 +69,10 @@ def choose_report_path(output: Path | None, run: Run) -> Path:
 
 
 def load_history(store: Store, collection: "Collection") -> "ChangeHistory":
-    """Return what `watch` recorded over the nights of the run's matrix; name documents that do not count on stderr."""
+    """Return what `watch` recorded over the nights of the run's matrix.
+
+    Documents that do not count are named on stderr: nobody can read such a change, but it was suspected.
+    """
     from collector.changes import read_history
 
     history = read_history(store, collection.run.matrix)
@@ -101,7 +104,10 @@ def analyze_stored(store: Store, collection: "Collection", prices: "PriceTable")
 def finish_run(
     store: Store, run: Run, console: Console, *, output: Path | None, with_report: bool, is_published: bool
 ) -> RunEnd:
-    """Collect and report a run, print its table and return how it ended; `output`: the folder for the report."""
+    """Collect and report a run, print its table and return how it ended.
+
+    `output`: the folder for the report; None for the default. `is_published`: put the report into the store as well.
+    """
     from collector.export import write_collection
     from collector.report.page import write_page
     from collector.report.tables import print_summary
@@ -189,7 +195,7 @@ def write_site(store: Store, site: Path, prices: "PriceTable", tell: Callable[[s
     """Write the pages of all runs of `store` into the folder `site`; return the path of the list of runs.
 
     A page whose run, nights, prices and version of the tool are those of its last writing is left as it is. A run that
-    cannot be read stands in the list with the reason.
+    cannot be read stands in the list with the reason. UserError where a file cannot be written.
     """
     from collector.files import check_folder
     from collector.report.page import INDEX, SiteRun, write_index

@@ -91,7 +91,7 @@ def plan_removal(store: Store, older_than: timedelta, now: datetime) -> tuple[li
 
 
 def remove_raw_results(store: Store, run: RunPlan, policy: str, now: datetime) -> None:
-    """Record which raw results of a run are removed by `policy`, and delete them; a later call deletes the rest."""
+    """Record that options (`policy`) remove raw results of a run, and delete them; a later call deletes the rest."""
     document = RawRemoval(
         run_id=run.run_id, at=now, tool_version=__version__, policy=policy, results=tuple(run.results.values())
     )
@@ -119,7 +119,11 @@ def _is_over(store: Store, run: Run, objects: Sequence[StoredObject]) -> bool:
 
 
 def _find_protected_runs(store: Store, runs: Sequence[Run]) -> Mapping[str, str]:
-    """Return the reason why a run keeps its raw results whatever its age, by run id."""
+    """Return the reason why a run keeps its raw results whatever its age, by run id.
+
+    Raise UserError if the newest report, or a change that waits for its confirmation, does not say which runs it is
+    about: they could not be kept.
+    """
     protected = dict.fromkeys(_find_questioned_runs(store), "a change that is not decided is about it")
     nights = [run for run in runs if not is_confirmation(run.run_id)]
     future = find_future_runs(nights)  # the newest of them would take the place of the one that people look at
@@ -164,7 +168,8 @@ def _read_held_results(store: Store, run_id: str) -> Mapping[tuple[str, int, str
     """Return the results of a run of which the tables in the store have every row.
 
     By key, size and version of the raw result that the rows were made from. Only rows of this version of the tool
-    count: those of an older one may lack what the raw result still has.
+    count: those of an older one may lack what the raw result still has. They are read from the rows themselves, not
+    from a list beside them. UserError if they cannot be read.
     """
     from collector.results.stored_tables import read_current
 

@@ -220,6 +220,7 @@ def check_run_id(run_id: str) -> None:
 
 
 def read_run(store: Store, run_id: str) -> Run | None:
+    """Return the run with this id, None if the store has none. UserError if its run.json cannot be read."""
     try:
         return read_stored_run(store.get(run_key(run_id)))
     except KeyMissing:
@@ -321,13 +322,19 @@ def _describe_place(cluster: Cluster | None, hostname: str) -> str:
 
 
 def select_missing(run: Run, snapshot: RecordSnapshot, retries: Retries = NO_RETRIES) -> list[Repeat]:
-    """Return the planned repeats without a terminal record, and those of `retries`, in the run's order."""
+    """Return the planned repeats without a terminal record in the run's order: every cell's first, then every second.
+
+    A damaged record counts as none. `retries`: those that are measured again are among them.
+    """
     present = snapshot.find_present(retries)
     return [repeat for repeat in order_repeats(run.cells, run.order_seed) if repeat.key not in present]
 
 
 def begin_run(store: Store, run: Run, snapshot: RecordSnapshot, missing: Sequence[Repeat], console: Console) -> None:
-    """Store the plan of a run that is new, and say what is planned, what is there and what of it is damaged."""
+    """Store the plan of a run that is new, and say what is planned, what is there and what of it is damaged.
+
+    Raise TransientError if another runner has just stored a plan of this name.
+    """
     if is_stored(store, run.run_id):
         console.print(f"run {run.run_id} is resumed (--new starts another)")
     elif store.put_new(run_key(run.run_id), run.to_json()):

@@ -15,6 +15,7 @@ CACHE_VARIABLE = "BENCHMATRIX_CACHE_DIR"
 
 
 def locate_sources() -> Path:
+    """Return the root of the repository: the checkout's, or that of the copy in the installed package."""
     return ROOT if has_checkout() else ROOT / "repository"
 
 
@@ -51,6 +52,7 @@ def has_checkout() -> bool:
 
 
 def is_image() -> bool:
+    """Return whether the tool runs in its container image."""
     return REVISION_VARIABLE in os.environ
 
 

@@ -43,6 +43,7 @@ def lengthen(store: Store, run: Run, say: Callable[[str], None]) -> Run | None:
 
 
 def expect(store: Store, plan: Run, is_alike: Callable[[Run], bool], say: Callable[[str], None]) -> Run:
+    """Return the plan with the repeats that are likely, by the run that is most alike."""
     wanted, source = {}, "how many are likely is not known yet"
     for run in list_alike_runs(store, plan, is_alike)[-1:]:
         wanted = count_wanted(store, run.run_id, plan)

@@ -26,7 +26,7 @@ MAX_NAMED = 10
 
 
 def open_existing_store(url: str, option: str = "--store") -> Store:
-    """Open a store, named by `option`, to read from."""
+    """Open a store, named by `option`, to read from. Raise UserError for a directory that does not exist."""
     if url.startswith("file://"):
         place = find_directory(url)
         if not os.path.isdir(place):
@@ -99,7 +99,8 @@ def compare_runs(
     """Return what was asked, and the comparison.
 
     `run_b`: None for the newest. `a`, `b`: conditions instead of two runs, on the runs that are named, or that fit
-    `run_patterns`. `floor`: in percent.
+    `run_patterns`. `metric`: None for the step time, and where the batches of A and B differ the time per sample.
+    `floor`: in percent. UserError if something does not fit.
     """
     from collector.versus.comparison import compare_sides
     from collector.versus.question import METRICS, Question, parse_condition

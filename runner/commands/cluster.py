@@ -77,6 +77,7 @@ def doctor(
 
 
 def _print_end(findings: Sequence["Finding"], *, run: str, setup: str) -> None:
+    """Print how many checks failed, and the next command: `run` where none did, or `setup` where it would help."""
     num_failed, num_warnings = _count(findings, "failed"), _count(findings, "warning")
     CONSOLE.print(f"{len(findings)} checks: {num_failed} failed, {num_warnings} warnings")
     if not num_failed:

@@ -131,6 +131,7 @@ def _print_plan(run: "Run", folder: Path) -> None:
 
 
 def _choose_profile(on: str | None, profile: str | None, namespace: str | None) -> "Profile":
+    """Return the profile; read a kubeconfig only if the profile depends on the context."""
     from runner.profiles.loading import find_profile
 
     if profile is not None:

@@ -366,7 +366,10 @@ def confirm_there(
 
 
 def _count_seconds(there: "ClusterRun", night: Run, run_id: str) -> float | None:
-    """Return the deadline of the confirmation, from its beginning, as an earlier runner may have begun it."""
+    """Return the seconds that the confirmation has from its beginning; None: no deadline. UserError if it is near.
+
+    A confirmation that an earlier runner began keeps what was left of the night then.
+    """
     deadline = there.find_deadline(night)
     if deadline is None:
         return None

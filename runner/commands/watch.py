@@ -61,6 +61,7 @@ def watch(
 
 
 def _write_confirmation(path: Path, report: "NightReport", store: str, messages: "Console") -> None:
+    """Write the matrix of what waits, or else of what is confirmed, and print the command that measures it."""
     from runner.nights import write_matrix
 
     again = report.pending or [change.suspicion for change in report.regressions]

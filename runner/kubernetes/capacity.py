@@ -137,6 +137,7 @@ def sum_requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
     return dict(total)
 
 
+# How many Jobs of a pool are unfinished at once: what the profile says, else twice what its nodes can hold.
 # A pod that waits for a node makes an autoscaler add one. So no more Jobs are submitted than give every node its next
 # cell: twice the cells that fit on the nodes that the runner finds at its start. Nodes that are added later count once;
 # otherwise the pods that wait would add nodes, which would let more pods wait, without end.
@@ -152,7 +153,10 @@ REFRESH_SECONDS = 120.0
 
 @dataclass(kw_only=True)
 class PoolCapacity:
-    """Knows how many Jobs of each kind of nodes (whole GPUs, or shared in one way) may be unfinished at once."""
+    """Knows, on the main thread, how many Jobs of each kind of nodes may be unfinished at once.
+
+    Whole GPUs and each way of sharing are counted apart: cells of one kind do not hold up others.
+    """
 
     run: OngoingRun
     is_known: bool = False
@@ -177,6 +181,7 @@ class PoolCapacity:
         self.refresh()
 
     def refresh(self) -> None:
+        """Look for nodes that came or went, if that was not done lately; to be called about once a second."""
         now = time.monotonic()
         if self._pods and now >= self._next_refresh:
             self._next_refresh = now + REFRESH_SECONDS
@@ -223,6 +228,7 @@ class PoolCapacity:
 
 
 def find_limit(num_fitting: int, num_at_start: int) -> int:
+    """Return how many Jobs may be unfinished at once. `num_at_start`: what fitted when the runner began."""
     return max(MIN_PARALLEL, JOBS_PER_CELL * num_at_start, num_fitting)
 
 
@@ -257,7 +263,7 @@ SECONDS_PER_HOUR = 3600.0
 
 @dataclass(kw_only=True)
 class Spending:
-    """Adds up what the cells of a run cost, and says whether its cap leaves room for another Job."""
+    """Adds up what the cells of a run cost, and says whether its cap leaves room for a Job; on the main thread."""
 
     run: OngoingRun
     _ended_seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float), repr=False)
@@ -273,6 +279,7 @@ class Spending:
         return {name: pool.price_per_hour for name, pool in pools.items() if pool.price_per_hour is not None}
 
     def add_records(self, seconds: Mapping[RepeatKey, float]) -> None:
+        """Add what the records took that the store had at the start."""
         pools = {planned.cell.cell_id: planned.cell.device for planned in self.run.plan.cells}
         for (cell_id, _), duration in seconds.items():
             if cell_id in pools:
@@ -287,6 +294,7 @@ class Spending:
         self._num_ended[pool] += 1
 
     def update(self) -> None:
+        """Take note of what runs now; to be called about once a second."""
         now = time.monotonic()
         self._running = {
             tracked.name: self._running.get(tracked.name, (tracked.pool, now))
@@ -325,7 +333,7 @@ class Spending:
     def _expect_seconds(self, pool: str) -> float:
         """Return what the cells of a pool will have taken when all that are unfinished have ended."""
         ended, number = self._ended_seconds[pool], self._num_ended[pool]
-        if number:
+        if number:  # asked for each Job: all are looked at only until a first one has ended
             return ended + self.run.jobs.count(*UNFINISHED, pool=pool) * ended / number
         unfinished = (each for each in self.run.jobs.list_unfinished() if each.pool == pool)
         return ended + sum(each.repeat.planned.timeout_seconds for each in unfinished)
@@ -344,6 +352,7 @@ def check_prices(profile: Profile, pools: Iterable[NodePools], max_cost: float |
             )
 
 
+# Why Kueue does not start a suspended Job.
 # Kueue makes a Workload of each Job that it manages, and says in the Workload's conditions what becomes of it:
 # https://kueue.sigs.k8s.io/docs/concepts/workload/. Its API version v1beta1 is no longer served from Kueue 0.20 on
 # (https://github.com/kubernetes-sigs/kueue/issues/13957); v1beta2 is served from 0.15 on
@@ -366,7 +375,10 @@ def find_api_version(connection: Connection) -> str | None:
 
 
 def explain_queued_jobs(connection: Connection, namespace: str, job_uids: Sequence[str]) -> dict[str, str]:
-    """Return why Kueue has not started the suspended Jobs, by the Job's uid; Jobs that it has admitted are left out."""
+    """Return why Kueue has not started the suspended Jobs, by the Job's uid; Jobs that it has admitted are left out.
+
+    Where the user may not list Workloads, or the server does not answer, that is what is said of each.
+    """
     waits = dict.fromkeys(job_uids, NO_WORKLOAD)
     try:
         version = find_api_version(connection)
@@ -413,7 +425,7 @@ _NUMBERS = re.compile(r"\d+")
 
 @dataclass(kw_only=True)
 class QueuedJobs:
-    """Tells why the suspended Jobs of a session wait, less those of kinds of which others run."""
+    """Tells why the suspended Jobs of a session wait; those of a kind of which others run merely wait their turn."""
 
     run: OngoingRun
     _waiting_since: dict[CellKind, float] = field(default_factory=dict, repr=False)
@@ -421,6 +433,7 @@ class QueuedJobs:
     _next_request: float = 0.0
 
     def check(self) -> None:
+        """Read the Workloads of suspended Jobs if it is time to; to be called about once a second."""
         now = time.monotonic()
         suspended: defaultdict[CellKind, list[TrackedJob]] = defaultdict(list)
         started: set[CellKind] = set()

@@ -30,6 +30,7 @@ class RunCancelled(Exception):  # noqa: N818  (an answer rather than an error)
 
 
 def leave_mark(store: Store, run_id: str) -> None:
+    """Leave a mark. What it says is for people: a runner only checks whether there is one."""
     said = {"run_id": run_id, "cancelled_at": str(datetime.now(UTC)), "hostname": socket.gethostname()}
     mark = json.dumps(said | {"user": read_user_name()}).encode()
     store.put(cancelled_key(run_id, uuid4().hex), mark, retry_seconds=0)  # somebody is waiting
@@ -103,6 +104,7 @@ class JobCleaner:
         """Leave a mark for the run's runners, and delete the unfinished Jobs and their pods.
 
         If the run is a night whose suspicions are being measured again, the same is done with its confirmation.
+        UserError if the API server or the store refuses, or a runner still submits Jobs.
         """
         with self.connection.explain_refusals():
             if is_dry_run:

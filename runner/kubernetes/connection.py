@@ -129,7 +129,7 @@ def _write_line(text: object, max_characters: int) -> str:
 
 
 def make_unreachable(error: Exception, proxy: object = None) -> BusyError:
-    """Return the error for a server that does not answer to a `proxy`, or to us, without addresses of objects."""
+    """Return the error for a server that does not answer. `proxy`: the URL of one that was asked, without password."""
     via = f", asked by the proxy {proxy} (proxy-url of the kubeconfig, or of the environment)," if proxy else ""
     message = re.sub(r"^.*\(host=[^)]*\): |<[^>]* object at 0x[0-9a-f]+>(: )?", "", describe_error(error))
     text = f"the API server{via} does not answer: {message}"
@@ -152,6 +152,7 @@ def to_user_error(error: ApiError, context: str) -> UserError:
 
 
 def is_unauthorized(error: ApiError) -> bool:
+    """Return whether the API server refused the credentials without a word more; a login of ours says what failed."""
     return error.status == HTTPStatus.UNAUTHORIZED and error.message in ("Unauthorized", "HTTP 401")
 
 
@@ -176,6 +177,7 @@ class Connection:
 
     @property
     def is_known(self) -> bool:
+        """Return whether the API server has answered a request, so it has accepted the user."""
         return bool(self._allowed)
 
     @contextmanager
@@ -247,7 +249,8 @@ class Connection:
     ) -> tuple[str, list[T]]:
         """Return the version of a list, and what `read` takes of each object, so that the rest is not kept.
 
-        It comes in pages: while one is read, the server is at work on the next.
+        It comes in pages: while one is read, the server is at work on the next. Raise ApiError as `request` does, and
+        where an answer is not as Kubernetes describes it.
         """
         fetch = partial(self.request, "list", path, patience_seconds=patience_seconds, stop=stop)
         for _ in range(MAX_LISTS):
@@ -343,6 +346,7 @@ class Retries:
     _wait_seconds: float = MIN_WAIT_SECONDS
 
     def reset(self) -> None:
+        """Note a try that went well: the next error starts with the shortest wait."""
         self._since, self._wait_seconds = None, MIN_WAIT_SECONDS
 
     def wait(self, error: ApiError, stop: threading.Event | None = None) -> None:

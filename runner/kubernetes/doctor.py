@@ -73,6 +73,7 @@ class DoctorDocument(Document):
 
 
 def judge(check: str, good: str, problem: str, hint: str, state: FindingState = "failed") -> Finding:
+    """Return that a check passed, in the words of `good`, or its problem if there is one."""
     return Finding(check, state, problem, hint) if problem else Finding(check, "ok", good)
 
 
@@ -153,6 +154,8 @@ def examine(connection: Connection, target: ClusterTarget, matrix: Matrix, store
     yield check_store(store_url)
 
 
+# What follows from profile and matrix alone.
+
 ANY_IMAGE = "registry.invalid/image"
 """Stands for an image that the profile does not name, so that all else can be looked at; `.invalid` is nobody's."""
 
@@ -200,6 +203,8 @@ def _split_problem(check: str, problem: object) -> Finding:
     return Finding(check, "failed", message, hint)
 
 
+# The API server, and what the user may do.
+
 MIN_VERSION = (1, 29)
 """The first with `podReplacementPolicy` of Jobs enabled by default: in earlier ones two attempts may run at once.
 https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/ (JobPodReplacementPolicy)"""
@@ -214,6 +219,7 @@ def check_version(subject: Subject) -> Finding:
 
 
 def check_permissions(subject: Subject) -> Iterator[Finding]:
+    """Yield whether the user has each permission of the runner; one it can do without is a warning at most."""
     queue, namespace = subject.target.queue, subject.namespace
     grant = f"`benchmatrix setup{f' --queue {queue}' if queue else ''} --user NAME` by an administrator grants them"
     grant_nodes = (
@@ -235,6 +241,8 @@ def check_permissions(subject: Subject) -> Iterator[Finding]:
             problem = missing and f"you may not {missing}{f' in namespace {where}' if where else ''}"
             yield judge(f"permissions {purpose}", "all are there", problem, remedy, state)
 
+
+# The namespace, what the cells need in it, and whether it takes their Jobs and pods.
 
 POD_SECURITY = "pod-security.kubernetes.io/enforce"
 SECRET_KEYS = (
@@ -285,12 +293,16 @@ def check_objects(subject: Subject) -> Iterator[Finding]:
 
 
 def check_jobs(subject: Subject) -> Iterator[Finding]:
+    """Submit a Job of each kind as a dry run, so that everything that may refuse it is asked."""
     for kind in subject.kinds:
         yield _try(subject, "Job", kind, "/apis/batch/v1", kind.job)
 
 
 def check_pods(subject: Subject) -> Iterator[Finding]:
-    """Submit a pod of each kind of Job as a dry run: quotas, limits and policies judge and change pods, not Jobs."""
+    """Submit a pod of each kind of Job as a dry run: quotas, limits and policies judge and change pods, not Jobs.
+
+    Only who may create pods can ask; a run needs no such right.
+    """
     for kind in subject.kinds:
         template = kind.job["spec"]["template"]
         metadata = template["metadata"] | {"generateName": "doctor-"}
@@ -338,6 +350,8 @@ def describe_pod_changes(template: Mapping[str, Any], pod: Mapping[str, Any]) ->
                     changes.append(f"{kind} of {name}: {given} {resource} instead of {amount}")
     return join_some(changes, 5, separator="; ")
 
+
+# The nodes: which can hold the cells, and GPUs with drivers new enough.
 
 AUTOSCALERS = {
     "Karpenter": "/apis/karpenter.sh",

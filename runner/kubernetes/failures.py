@@ -191,8 +191,10 @@ def find_interruption(pod: PodStatus) -> str:
 
 
 def judge_job(job: JobStatus, pod: PodStatus | None) -> Verdict | None:
-    """Return why a Job failed that does not speak against its cell: its node was at fault, or its last pod was ended
-    from outside in a way that its rules do not see. `pod`: the one that decided; None: none is left.
+    """Return why a Job failed that does not speak against its cell: the repeat is to be measured again.
+
+    Its node was at fault, or its last pod was ended from outside in a way that its rules do not see. `pod`: the one
+    that decided; None: none is left.
     """
     if job.end != "failed" or job.reason == DEADLINE:
         return None
@@ -369,6 +371,7 @@ class PendingPods:
         return any("exceeded quota" in each and COUNTED_PODS in each for each in self._said.values())
 
     def note_progress(self, tracked: TrackedJob, job: JobStatus) -> None:
+        """Remember that cells which need the same nodes get on, if the Job runs or has ended."""
         if job.num_ready or job.end:
             self._last_progress[tracked.node_kind] = time.monotonic()
 

@@ -40,7 +40,7 @@ def _make_busy(reason: str, message: str) -> BusyError:
 
 @dataclass(kw_only=True)
 class Informer(Generic[T]):
-    """Follows the objects of one kind that selectors name."""
+    """Follows the objects of one kind that selectors name. `read` takes what matters from an object's JSON."""
 
     connection: Connection
     path: str

@@ -26,7 +26,7 @@ from runner.profiles import IN_CLUSTER
 
 CURRENT = "current"
 NUM_CONNECTIONS = 36
-"""That are kept open: for the threads that send requests, and the watches."""
+"""That are kept open: for the 24 threads of a Dispatcher, for watches, and for pages of lists that are read ahead."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,7 +101,11 @@ def _set_proxy(configuration: kubernetes.client.Configuration) -> None:
 
 
 def _read_authorization(client: kubernetes.client.ApiClient, context: str) -> dict[str, str]:
-    """Return the header that the client logs in with, without the last line break of a `tokenFile`."""
+    """Return the header that the client logs in with.
+
+    Without white space around its token: the client leaves the last line break of a `tokenFile`, at which http.client
+    would fail with the token in its message.
+    """
     headers: dict[str, str] = {}
     client.update_params_for_auth(headers, [], ["BearerToken"], "", "", None)
     for name, value in headers.items():
@@ -128,7 +132,7 @@ def find_kubeconfig() -> str:
 
 
 def list_contexts() -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the contexts of the kubeconfig, and the active one."""
+    """Return the contexts of the kubeconfig, and the active one. UserError if the file cannot be read."""
     try:
         found = kubernetes.config.list_kube_config_contexts(find_kubeconfig())  # type: ignore[no-untyped-call]
     except Exception as error:  # noqa: BLE001  (it takes whatever YAML makes of the file)

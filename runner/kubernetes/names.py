@@ -72,7 +72,7 @@ check_mount_path = _make_check(
 
 
 def explain_secret_variable(name: str, value: str) -> str | None:
-    """Return why a variable must not be given as text, which all who may read Jobs would see; None if it may."""
+    """Return why a variable must not be given as text, which all who may read Jobs would see, without the value."""
     if not is_secret_variable(name, value):
         return None
     return (

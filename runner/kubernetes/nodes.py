@@ -114,6 +114,7 @@ class Placements:
             self.write_wanted(select_run(self.run.run_id), lambda attempt: attempt in lacking)
 
     def write_wanted(self, labels: str, is_wanted: Callable[[str], bool]) -> None:
+        """Write the placements of the pods with these labels that still exist; `is_wanted` is asked with their uids."""
         query, patience = {"labelSelector": labels}, SHORT_PATIENCE_SECONDS
         path = self.run.path("pods")
         for pod in self.run.connection.read_items(path, read_pod_status, query, patience_seconds=patience):
@@ -134,6 +135,7 @@ class Placements:
             return self._nodes[name]
 
 
+# Which nodes fail cells and are left out.
 # Faults are counted from the whole run, what ended ok from this runner's time alone: without that a node merely stays
 # left out for its hour.
 MIN_FAULTS = 2
@@ -247,6 +249,7 @@ class NodeFaults:
     """The Jobs, by uid, that had failed when this runner began."""
 
     def load(self, faults: Iterable[NodeFault]) -> None:
+        """Count the faults that earlier runners of the run have stored, the oldest first."""
         for fault in faults:
             self._add(fault, is_earlier=True)
 
@@ -319,6 +322,7 @@ class NodeFaults:
 
 
 def make_node_fault(tracked: TrackedJob, reason: str, source: PodStatus | JobStatus) -> NodeFault:
+    """Return the fault that ended an attempt at a repeat: of its pod, or of its Job where no pod is left."""
     return NodeFault(
         run_id=tracked.key.run_id,
         cell_id=tracked.key.cell_id,
@@ -332,17 +336,16 @@ def make_node_fault(tracked: TrackedJob, reason: str, source: PodStatus | JobSta
     )
 
 
+# Which node the cells of a comparison share.
 # A block is what the report compares within a round: the same work in other frameworks, modes and precisions. Its first
 # cell goes to any node. As soon as that is known, the next one is submitted, and its pod waits for this node; and so
 # on. A cell that waits too long while no cell of the run is on its node goes to any node, of the same machine type if
 # possible. docs/decisions/0020-nodes.md has the reasons.
-BLOCK_FIELDS = (
-    *("model", "device", "phase", "num_gpus", "batch_size", "input_size", "num_classes", "data_dir"),
-    "seed",
-)
+BLOCK_FIELDS = ("model", "device", "phase", "num_gpus", "batch_size", "input_size", "num_classes", "data_dir", "seed")
 """What the cells of a block have in common: all that is no protocol, but framework, mode and precision. A test holds
 it against the comparisons of the report. GPU against CPU and scaling are not in it: a CPU cell's node has no GPU."""
 BlockKey = tuple[object, ...]
+"""What identifies a block: the number of the round and the values of BLOCK_FIELDS."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -415,7 +418,7 @@ class SharedNodes:
         return replace(avoided, node=block.node)
 
     def note_job(self, tracked: TrackedJob, job: JobStatus) -> None:
-        """Note which node a Job is bound to, whichever runner created it."""
+        """Note which node a Job is bound to, whichever runner created it: the others of its block belong there too."""
         block = self._block_by_job.get(tracked.name)
         if block is not None and not block.node:
             block.node = job.required_node
@@ -443,6 +446,7 @@ class SharedNodes:
         return self._let_next_go(tracked, block)
 
     def forget_pods(self) -> None:
+        """Forget which pods the nodes have: all that exist are about to be noted again."""
         self._pods_by_node.clear()
 
     def note_end(self, tracked: TrackedJob) -> list[TrackedJob]:
@@ -457,7 +461,10 @@ class SharedNodes:
         return following
 
     def check(self) -> list[TrackedJob]:
-        """Return the Jobs that have waited too long for their node: they are deleted, and created again for any."""
+        """Return the Jobs that have waited too long for their node, to be deleted; to be called about once a second.
+
+        They are created again for any node, as if somebody had deleted them.
+        """
         now, released = time.monotonic(), []
         for name, (tracked, node) in list(self._bound.items()):
             is_waiting = tracked.state == "in-flight" and any(pod.unschedulable for pod in tracked.pods.values())
@@ -494,7 +501,7 @@ def find_former_nodes(run: OngoingRun, blocks: Collection[BlockKey]) -> dict[Blo
     """Return the node of each of these blocks that ran under an earlier runner, and its machine type.
 
     The node is that where most of the block's attempts ran, of several the first in the alphabet; empty: the cluster
-    has it no longer. The type is empty where it is unknown.
+    has it no longer. The type is empty where it is unknown. A placement that is damaged counts as none.
     """
     cells = {planned.cell.cell_id: planned.cell for planned in run.plan.cells}
     wanted: dict[str, BlockKey] = {}

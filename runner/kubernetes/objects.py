@@ -28,7 +28,7 @@ def list_required_terms(pod: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return terms
 
 
-# https://kubernetes.io/docs/reference/labels-annotations-taints/
+# Machine type, region and zone: https://kubernetes.io/docs/reference/labels-annotations-taints/
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 REGION = "topology.kubernetes.io/region"
 ZONE = "topology.kubernetes.io/zone"
@@ -93,10 +93,12 @@ def find_capacity_type(labels: Mapping[str, str]) -> tuple[bool | None, str | No
 
 
 def read_quantity(text: str | float) -> Decimal:
-    """Return a quantity of Kubernetes, such as `500m` or `4Gi`, in cores, bytes or pieces."""
+    """Return a quantity of Kubernetes, such as `500m` or `4Gi`, in cores, bytes or pieces; ValueError if it is none."""
     amount: Decimal = parse_quantity(text)  # type: ignore[no-untyped-call]
     return amount
 
+
+# What the runner keeps of Jobs and pods from the API's JSON: a few hundred bytes each.
 
 OWN_CONTAINER = r"bench|tenant-[0-9]+"
 """The names of the containers that measure, as rendering.tenant_containers gives them."""
@@ -295,6 +297,7 @@ _ENDS: dict[str, Literal["complete", "failed"]] = {"Complete": "complete", "Fail
 
 
 def _find_named(containers: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return the entry of the container that measures, or leads the other tenants; empty if there is none."""
     return next((found for found in containers if found["name"] == CONTAINER), {})
 
 

@@ -103,6 +103,7 @@ class ResultRecorder:
         delete_exactly(self.run.connection, f"{self.run.path('jobs')}/{name}", uid)
 
     def _list_keys(self, tracked: TrackedJob) -> list[str]:
+        """Return the keys of the repeat's records, less those of earlier retry rounds."""
         prefix, keys = f"{results_prefix(tracked.key.run_id)}{tracked.key.cell_id}", []
         for key in self.run.store.list_keys(prefix):
             parts = parse_result_key(key)

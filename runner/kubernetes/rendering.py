@@ -26,6 +26,9 @@ from runner.sources import find_source
 def compute_fingerprint(run: Run, profile: Profile, store_url: str) -> str:
     """Return the hex digits in the name and in a label of every Job of a run, by which a runner knows its own.
 
+    So the same run id with another store, plan or images gives other Jobs, in the same namespace too. UserError if the
+    profile names no image for one of its cells.
+
     In it: the store's URL, variables and Secret that lead the cells to their store and can change what they measure,
     the planned cells and repeats, the images by reference, and the cores of a cell. Not in it: what decides only where
     and when a Job runs, or for how long it is waited; a run may go on with another value of these.
@@ -279,7 +282,8 @@ def render_shape(
 ) -> tuple[str, ...]:
     """Return a Job's JSON cut where the values of the slots belong: text and names of slots in turns, text at its ends.
 
-    `wish`: of its node, only whether there is one.
+    `wish`: of its node, only whether there is one. The profile's overlay is merged into the Job before its pod has a
+    container for each tenant. UserError if that cannot be.
     """
     token = secrets.token_hex(8)
     stand_ins = {name: f"slot-{name.replace('_', '-')}-{token}" for name in SLOTS}
@@ -306,6 +310,7 @@ def fill_shape(pieces: Sequence[str], values: Mapping[str, str]) -> bytes:
 
 
 def render_manifests(template: str, **values: object) -> list[dict[str, Any]]:
+    """Return what a template of `manifests/` gives with its values in it; an undefined name is an error."""
     text = _open_templates().get_template(template).render(**values)
     return list(yaml.load_all(text, Loader=_LOADER))  # noqa: S506  (a safe loader, the fast one where it is there)
 

@@ -42,6 +42,7 @@ class ClusterTarget:
 
     @classmethod
     def find(cls, on: str, profile: str | None, namespace: str | None, queue: str | None) -> "ClusterTarget":
+        """Return the target that the options name; `on` is a context, `current` or `in-cluster`. UserError if none."""
         context = find_context(on)
         found = find_profile(profile, context)
         if namespace is not None:
@@ -138,7 +139,11 @@ class ClusterRun(RunRequest, RunBounds):
                 console.print(f"estimated cost of the run so far: {session.spending.cost}")
 
     def _refuse_other_measurements(self, ongoing: OngoingRun) -> None:
-        """Raise UserError if unfinished Jobs of the run would measure something else than this command."""
+        """Raise UserError if unfinished Jobs of the run would measure something else than this command.
+
+        They were made with other images, variables or cores, or for another plan. One LIST, from which the server
+        leaves out the Jobs that have the run's fingerprint.
+        """
         run, connection = ongoing.plan, ongoing.connection
         # `!=` takes Jobs without the label too:
         # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#equality-based-requirement

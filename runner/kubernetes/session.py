@@ -25,6 +25,9 @@ The runner creates a Job again, under the same name, in two cases:
   its pods runs on without it, and the run was not cancelled;
 - the Job failed for a reason that is not the cell's and that its rules cannot tell: its node was at fault, or its pod
   was taken down without the condition DisruptionTarget (failures.py).
+
+`--retry-failed` is not a retry within a run: it plans repeats whose record is a failure anew, with a new `retry_round`
+and so a new name.
 """
 
 import threading
@@ -132,8 +135,10 @@ class ClusterSession:
     def measure(self) -> None:
         """Measure everything that is missing, and return when each repeat has its terminal record.
 
-        NodesAtFaultError if no node of a pool can measure; RunCancelled; DeadlinePassed when what had ended has its
-        record; BudgetSpent when everything that was submitted has its record.
+        UserError if the cluster refuses; NodesAtFaultError if no node of a pool can measure; RunCancelled if the run
+        was cancelled; DeadlinePassed if time is up: what had ended has its record then, Jobs that have not finished
+        are left as they are; BudgetSpent if the cap on the cost leaves no room for what is missing, when everything
+        that was submitted has its record.
         """
         with self.run.dispatcher, self.run.connection.explain_refusals():
             try:
@@ -305,7 +310,7 @@ class ClusterSession:
         self.run.dispatcher.record(find, partial(self._finish_or_requeue, tracked, job))
 
     def _end(self, tracked: TrackedJob, failure: Failure | None) -> None:
-        """Delete a Job and record why its repeat failed; None: it is created again later."""
+        """Delete a Job and record why its repeat failed; None: no node took its pod, it is created again later."""
         self.run.jobs.move(tracked, "recording")
         end = partial(self._recorder.end, tracked, failure)
         self.run.dispatcher.record(end, partial(self._finish_or_requeue, tracked, tracked.job))
@@ -382,11 +387,13 @@ class ClusterSession:
     # Measuring again.
 
     def _blame_node(self, tracked: TrackedJob, job: JobStatus) -> None:
+        """Replace an unfinished Job whose pod its node cannot start by another, or give the repeat up."""
         self.run.jobs.move(tracked, "recording")
         pods = tuple(pod for pod in tracked.pods.values() if find_node_fault(pod))
         self._measure_again(tracked, job, EndedFromOutside(pods=pods, is_node_fault=True))
 
     def _measure_again(self, tracked: TrackedJob, job: JobStatus, ended: EndedFromOutside) -> None:
+        """Store the faults of a failed Job's nodes, and replace it by another, or give the repeat up."""
         faults: list[NodeFault] = []
         failure, delay_seconds = None, 0.0
         if ended.is_node_fault:
@@ -424,7 +431,10 @@ class ClusterSession:
         return Failure(kind="infrastructure", message=message), 0.0
 
     def _handle_missing_job(self, tracked: TrackedJob) -> None:
-        """Search the store for the record of a Job that is gone, and create the Job again if there is none."""
+        """Search the store for the record of a Job that is gone, and create the Job again if there is none.
+
+        Who deleted it may have cancelled the run; another runner may have given it up and be writing the record.
+        """
         self.run.jobs.move(tracked, "recording")
         self._watcher.check()
         find, then = partial(self._recorder.find_record_or_pod, tracked), partial(self._handle_found, tracked)

@@ -1,4 +1,7 @@
-"""What runs need in their namespace: the rights that their runner asks for, and what `setup` applies to a cluster."""
+"""What runs need in their namespace: the rights that their runner asks for, and what `setup` applies to a cluster.
+
+The Roles of `setup` are rendered from the rights, and `doctor` asks about them.
+"""
 
 import base64
 import json
@@ -62,13 +65,17 @@ NODE_PERMISSION = Permission(
     ("get", "list"),
     "record the machine type, zone and kubelet of every result, and count the cells that fit on the nodes",
 )
-"""What a run can do without. Nodes are in no namespace, so that no Role can allow it."""
+"""What a run can do without: it asks for each node once, and lists the nodes every two minutes.
+
+Nodes are in no namespace, so that no Role can allow it."""
 QUEUE_PERMISSIONS = (
     Permission("kueue.x-k8s.io", "workloads", ("list",), "say why Kueue has not started a Job"),
     Permission("kueue.x-k8s.io", "localqueues", ("get",), "say whether a queue is there and active"),
 )
 """What a run with a queue asks for and can do without."""
 
+
+# Whether the user may do that: asked first, so that a command is refused before it has changed anything.
 
 UNKNOWN_USER = "a user that it does not name"
 _NO_REVIEW = (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
@@ -179,6 +186,7 @@ class SetupTemplate:
         return {name: manifests for name, manifests in parts.items() if manifests}
 
     def render_store_secret(self, access_key: str, secret_key: str) -> Manifest:
+        """Return the Secret with the keys of the S3 server in the cluster. A comma in a key is not possible."""
         (secret,) = render_manifests(
             "s3-secret.yaml.j2",
             profile=self.profile,
@@ -256,7 +264,7 @@ class Installer:
     template: SetupTemplate
 
     def install(self) -> list[str]:
-        """Apply everything; return what became of each object."""
+        """Apply everything; return what became of each object. Raise UserError if the API server refuses."""
         done = []
         for part, manifests in self.template.render().items():
             if part == STORE_PART:  # its pod waits for the keys
@@ -267,7 +275,8 @@ class Installer:
     def await_store(self) -> dict[str, str]:
         """Wait until the S3 server in a kind cluster serves; return the variables that lead this machine to it.
 
-        A shell takes them, so they are those alone that a set-up writes into the Secret.
+        A shell takes them, so they are those alone that a set-up writes into the Secret. UserError if it does not serve
+        within STORE_SECONDS, or the Secret cannot be read.
         """
         profile, deadline = self.template.profile, time.monotonic() + STORE_SECONDS
         path = f"/apis/apps/v1/namespaces/{profile.namespace}/deployments/{STORE_NAME}"

@@ -55,6 +55,7 @@ class FinishedJobs:
         self._delete_more()
 
     def make_room(self) -> None:
+        """Have all of them deleted, from now on: a quota that is used up counts them."""
         self._is_room_needed = True
         self._delete_more()
 
@@ -134,6 +135,7 @@ class Submission:
             self._waiting[tracked.node_kind].appendleft((-1, tracked))
 
     def retry(self, tracked: TrackedJob, delay_seconds: float = 0.0) -> None:
+        """Queue a Job that is gone and left no record, behind all others, after a delay."""
         self.run.jobs.move(tracked, "to-submit")
         if delay_seconds:
             self.run.dispatcher.call_later(delay_seconds, partial(self._add_after_pause, tracked))
@@ -170,7 +172,7 @@ class Submission:
             self.run.dispatcher.submit(create, partial(self._handle_created, tracked))
 
     def stop(self, seconds: float) -> None:
-        """Create no further Job, and wait for requests under way, `seconds` at most."""
+        """Create no further Job: requests that wait for the API server are given up; waits `seconds` at most."""
         self._is_stopped.set()
         self.run.dispatcher.stop_submitting(seconds)
 

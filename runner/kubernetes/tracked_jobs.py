@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class RequestThreads:
-    """Daemon threads that take work from one queue: they do not keep the process from ending, as a pool's would."""
+    """Daemon threads that take work, which must not raise; unlike a pool's they do not keep the process from ending."""
 
     def __init__(self, num_threads: int, name: str) -> None:
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -100,13 +100,14 @@ class Dispatcher:
             threads.stop()
 
     def post(self, call: Callable[[], None]) -> None:
+        """Queue a call for the main thread; may be used from any thread."""
         self._queue.put(call)
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
         self._later.enter(seconds, 0, call)
 
     def run_next(self) -> None:
-        """Wait TICK_SECONDS at most for a call; run it and those queued behind it."""
+        """Wait TICK_SECONDS at most for a call; run it and those queued behind it. Raise what they raise."""
         with suppress(queue.Empty):
             self._queue.get(timeout=TICK_SECONDS)()
             for _ in range(MAX_BATCH):
@@ -114,15 +115,19 @@ class Dispatcher:
         self._later.run(blocking=False)
 
     def stop_submitting(self, seconds: float) -> None:
+        """Drop the Jobs that are queued, and wait for the requests under way, `seconds` at most."""
         self._submitters.stop()
         self._submitters.await_end(time.monotonic() + seconds)
 
     def submit(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
-        """Run `work` on a submitting thread and pass its result, or what it raises, to the main thread."""
+        """Run `work`, which creates a Job, on a submitting thread and pass its result to `then` on the main thread.
+
+        What `work` raises is raised on the main thread.
+        """
         self._run(self._submitters, work, then)
 
     def request(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
-        """Run `work`, which asks the API server, on a recording thread; see `submit`."""
+        """Run `work`, which asks the API server, on a recording thread and pass its result to `then`; see `submit`."""
         self._run(self._recorders, work, then)
 
     def record(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
@@ -166,6 +171,8 @@ class Dispatcher:
 def raise_error(error: Exception) -> NoReturn:
     raise error
 
+
+# The states of a repeat while its run measures it, and the one table of the transitions between them.
 
 State = Literal[
     "to-submit",  # its Job is to be created

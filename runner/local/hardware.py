@@ -34,7 +34,7 @@ POLL_SECONDS = 0.05
 
 
 def plan_local_run(matrix: Matrix, *, gpu: GpuKind | None, run_id: str | None, assumes_gpu: bool = False) -> Run:
-    """Return a new run of the cells that this machine can run; with `assumes_gpu` also where it has no GPU."""
+    """Return a new run of the cells that this machine can run (UserError: none); `assumes_gpu`: as if it had a GPU."""
 
     def explain(cell: Cell) -> str | None:
         if assumes_gpu and gpu is None and cell.device == "gpu":
@@ -110,7 +110,10 @@ def explain_unshared(cell: Cell) -> str | None:
 
 @contextmanager
 def share_device(cell: Cell, *, keep_open: Sequence[int] = ()) -> Iterator[list[dict[str, str]]]:
-    """Share the device of a cell among its tenants in the body; yield the variables that each of them needs."""
+    """Share the device of a cell among its tenants in the body; yield the variables that each of them needs.
+
+    Raise ProcessNotStarted where the sharing cannot be set up. A process that it takes inherits `keep_open`.
+    """
     if cell.sharing == "mig":
         uuids = list_slice_uuids()
         if len(uuids) < cell.tenants:
@@ -126,7 +129,11 @@ def share_device(cell: Cell, *, keep_open: Sequence[int] = ()) -> Iterator[list[
 
 @contextmanager
 def run_mps(device: str | None, *, keep_open: Sequence[int] = ()) -> Iterator[dict[str, str]]:
-    """Run an MPS daemon of its own for the GPU with this UUID (None: for all); yield the variables of its clients."""
+    """Run an MPS daemon of its own for the GPU with this UUID (None: for all); yield the variables of its clients.
+
+    The daemon inherits the descriptors `keep_open` and this process's environment. Raise ProcessNotStarted where it
+    does not start.
+    """
     # Below /tmp whatever TMPDIR says: the path of a socket has 107 characters at the most (unix(7)).
     folder = Path(tempfile.mkdtemp(prefix="benchmatrix-mps-", dir="/tmp"))
     client = {"CUDA_MPS_PIPE_DIRECTORY": str(folder), "CUDA_MPS_LOG_DIRECTORY": str(folder)}

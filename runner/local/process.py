@@ -145,7 +145,10 @@ def _follow(
 def start_group(
     command: Sequence[str], *, variables: Mapping[str, str] | None = None, keep_open: Sequence[int] = ()
 ) -> "subprocess.Popen[bytes]":
-    """Start a process as leader of its own group, with one pipe for all output; raise ProcessNotStarted on failure."""
+    """Start a process as leader of its own group, with one pipe for all output; raise ProcessNotStarted on failure.
+
+    Where the machine gives no more files, memory or processes, the OSError is passed on.
+    """
     try:
         return subprocess.Popen(
             command,
@@ -195,6 +198,7 @@ def kill_marked(variable: str) -> None:
 
 
 def count_oom_kills() -> int:
+    """Return how many processes the kernel's OOM killer has killed, summed over the counters that this system has."""
     count = 0
     for path in OOM_COUNTERS:
         with suppress(OSError):
@@ -232,7 +236,10 @@ GRACE_SECONDS = 10.0
 
 @contextmanager
 def hold_host_lock(run_id: str) -> Iterator[int]:
-    """Hold the lock of this machine; yield the file descriptor that every process started meanwhile has to inherit."""
+    """Hold the lock of this machine; yield the file descriptor that every process started meanwhile has to inherit.
+
+    UserError if another run measures here. The mark is in the environment.
+    """
     path = find_lock_path()
     descriptor = _open_lock(path)
     mark = f"{os.getpid()}:{read_start(os.getpid())}"

@@ -73,6 +73,7 @@ class LocalCaps:
             )
 
     def begin(self, run: Run, seconds: Mapping[RepeatKey, float]) -> None:
+        """Count from what the repeats of the run that are there have taken."""
         limit = self.deadline_seconds
         self.deadline = None if limit is None else min(run.created_at, self.now()) + timedelta(seconds=limit)
         devices = {planned.cell.cell_id: planned.cell.device for planned in run.cells}
@@ -243,6 +244,7 @@ def explain_end(end: ProcessEnd | ProcessNotStarted, timeout_seconds: float) -> 
 
 
 def _make_variables(order: Order, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a measuring process: those `given`, the order, `bench` first on the path."""
     plugins = link_plugins()
     path = [str(locate_sources() / "images" / "bench" / "src"), *plugins, *filter(None, [given.get("PYTHONPATH")])]
     python = {
@@ -321,6 +323,8 @@ class LocalRun(RunRequest):
         """Measure every repeat that the run lacks, but cells whose interpreter of --python lacks a module.
 
         `retry_command`: measures contaminated repeats again; None: nobody is told while others disturb the run.
+        `events`: where the repeats are shown as JSON lines, and not on the console. UserError if another run measures
+        on this machine.
         """
         records = Records(self.store, run.run_id)
         if not select_missing(run, records.read_snapshot(), self.retries):

@@ -25,7 +25,7 @@ _ADAPTER = TypeAdapter(Profile)
 
 
 def find_profile(name: str | None, context: str) -> Profile:
-    """Return the profile of this name or path, or for None the one that the context's name indicates."""
+    """Return the profile of this name or path, or for None that of the context's name. UserError if there is none."""
     if name is None:
         by_prefix = (known for prefix, known in _CONTEXT_PREFIXES.items() if context.startswith(prefix))
         by_suffix = (known for suffix, known in _CONTEXT_SUFFIXES.items() if context.endswith(suffix))
@@ -39,6 +39,7 @@ def find_profile(name: str | None, context: str) -> Profile:
 
 
 def load_profile(name: str) -> Profile:
+    """Return a built-in profile, or that of a YAML file. Raise UserError with file, line and key if it is wrong."""
     path = _find_file(name, Path())
     if path is None:
         raise UserError(

@@ -203,6 +203,7 @@ def list_clients(cell: Cell, sharing: GpuSharing) -> tuple[int, ...]:
 
 
 def share_pool(pool: Pool, sharing: GpuSharing, clients: Sequence[int]) -> Pool:
+    """Return a pool whose nodes share their GPUs so among one of these numbers of containers."""
     rules = list(sharing.node_requirements)
     if sharing.clients_label is not None:
         values = tuple(str(number) for number in clients)
@@ -266,6 +267,7 @@ what the tool sets, when a Job is rendered."""
 
 
 def check_overlay(overlay: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return an overlay; ValueError with the place of the first field that is refused."""
     for place, value in _walk(overlay, ""):
         pattern = re.sub(r"\[\d+\]", "[]", place)
         reason = next((reason for refused, reason in REFUSED.items() if re.fullmatch(refused, pattern)), None)
@@ -403,6 +405,7 @@ class Profile(Document):
         return self
 
     def add_variables(self, variables: Mapping[str, str]) -> Self:
+        """Return the profile with a matrix's variables too; UserError for one that is a secret."""
         for name, value in variables.items():
             if reason := explain_secret_variable(name, value):
                 raise UserError(f"the matrix's environment.{name}: {reason}")
