@@ -1,6 +1,5 @@
 """Choose and read runs of a store and their results, and compare them, as commands and `benchmatrix` do."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -9,7 +8,7 @@ from rich.console import Console
 
 from bench.errors import UserError
 from bench.schema import Run
-from bench.store import Store, find_directory, is_confirmation
+from bench.store import Store, explain, find_directory, is_confirmation
 from bench.store.documents import read_runs
 from runner.runs import find_future_runs
 from runner.terminal import warn_on_stderr
@@ -26,10 +25,14 @@ MAX_NAMED = 10
 
 
 def open_existing_store(url: str, option: str = "--store") -> Store:
-    """Open a store, named by `option`, to read from. Raise UserError for a directory that does not exist."""
+    """Open a store, named by `option`, to read from. UserError for a directory that is not there, or is not for us."""
     if url.startswith("file://"):
         place = find_directory(url)
-        if not os.path.isdir(place):
+        try:
+            is_there = place.is_dir()
+        except OSError as error:  # what nobody may look into is not said to be missing
+            raise UserError(f"store {url}: {explain(error, str(place))}") from error
+        if not is_there:
             raise UserError(f"store {url}: there is no directory {place}; name the right one with {option}")
     return Store.open(url)
 

@@ -76,6 +76,7 @@ SIDES = "--a phase=train --b phase=infer"
         ("c", "A and B are both the run c, which is the newest of the store; name two runs"),
         ("a x", "store file://results: has no run 'x'; did you mean "),
         ("a b --store file://nowhere", "store file://nowhere: there is no directory "),
+        (f"a b --store file:///{'x' * 256}", f"store file:///{'x' * 256}: [Errno 36] File name too long"),
         ("a b --metric speed", "--metric speed: expected step-time, "),
         ("a b --floor -1", "--floor -1: expected percents above 0"),
         ("a b --json --markdown", "--json and --markdown: give one of them"),
