@@ -1,7 +1,10 @@
-"""Runs llama-tiny with two layers in float64: a prompt, then 4 greedy steps. Arguments: `torch` or `jax`, and a file.
+"""Runs llama-tiny with two layers in float64: a prompt, then greedy steps.
 
-PyTorch leaves its weights and logits in the file, JAX takes the weights from it; each prints its errors as JSON:
-PyTorch's steps against prefills of the longer prompts, JAX's prefill and steps against PyTorch's.
+Arguments: `torch`, `jax` or `transformers`, a file, and a folder with the package of the last.
+
+PyTorch leaves its weights and logits in the file, the others take the weights from it. Each prints its errors, as
+shares of the largest logit, as JSON: PyTorch's steps against prefills of the longer prompts, the others' against
+PyTorch's.
 """
 
 import json
@@ -12,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from bench.models.sizes import RMS_EPSILON, ROTARY_BASE
 from bench.registry import DECODERS
 
-DIALECT, FILE = sys.argv[1:]
+DIALECT, FILE, *FOLDERS = sys.argv[1:]
+sys.path += FOLDERS
 SHAPE = replace(DECODERS["llama-tiny"], num_layers=2)
-BATCH_SIZE, NUM_TOKENS, NUM_STEPS = 2, 24, 4
+BATCH_SIZE, NUM_TOKENS, NUM_STEPS = 2, 24, 16
 MATRICES, NORMS = ("query_key_value", "projection", "gate_up", "down"), ("attention_norm", "mlp_norm")
 
 
@@ -31,7 +36,7 @@ def generate(model: Any, tokens: Any) -> tuple[list[Any], Any]:
 
 
 def compare(found: list[Any], expected: Any) -> list[float]:
-    return [float(abs(one - other).max()) for one, other in zip(found, expected, strict=True)]
+    return [float(abs(one - other).max() / abs(other).max()) for one, other in zip(found, expected, strict=True)]
 
 
 if DIALECT == "torch":
@@ -52,6 +57,46 @@ if DIALECT == "torch":
     np.savez(FILE, tokens=prompt, logits=logits, **arrays)
     prefills = [np.asarray(model(make_tokens(tokens[:, : NUM_TOKENS + step]))) for step in range(NUM_STEPS + 1)]
     print(json.dumps(compare(logits, prefills)))
+elif DIALECT == "transformers":
+    import torch
+    from torch.nn.functional import rms_norm
+    from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
+    from transformers.models.llama.modeling_llama import LlamaRMSNorm
+
+    torch.set_default_dtype(torch.float64)
+    torch.set_grad_enabled(False)
+    make_tokens = torch.as_tensor
+    config = LlamaConfig(
+        vocab_size=SHAPE.vocabulary_size,
+        hidden_size=SHAPE.width,
+        intermediate_size=SHAPE.mlp_width,
+        num_hidden_layers=SHAPE.num_layers,
+        num_attention_heads=SHAPE.num_heads,
+        num_key_value_heads=SHAPE.num_kv_heads,
+        rms_norm_eps=RMS_EPSILON,
+        rope_theta=ROTARY_BASE,
+        tie_word_embeddings=SHAPE.is_tied,
+    )
+    # transformers norms in float32, whatever the weights are.
+    LlamaRMSNorm.forward = lambda norm, x: rms_norm(x, norm.weight.shape, norm.weight, norm.variance_epsilon)
+    llama, cache = LlamaForCausalLM(config).eval(), DynamicCache(config=config)
+    arrays = np.load(FILE)
+    weights = {"model.embed_tokens": arrays["embedding"], "lm_head": arrays["embedding"], "model.norm": arrays["norm"]}
+    widths = np.cumsum([SHAPE.width, SHAPE.kv_width])
+    for index in range(SHAPE.num_layers):
+        query_key_value = np.split(arrays[f"{index}.query_key_value"], widths)
+        parts = dict(zip(("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"), query_key_value, strict=True))
+        parts |= zip(("mlp.gate_proj", "mlp.up_proj"), np.split(arrays[f"{index}.gate_up"], 2), strict=True)
+        parts |= {"self_attn.o_proj": arrays[f"{index}.projection"], "mlp.down_proj": arrays[f"{index}.down"]}
+        parts |= {"input_layernorm": arrays[f"{index}.attention_norm"]}
+        parts |= {"post_attention_layernorm": arrays[f"{index}.mlp_norm"]}
+        weights |= {f"model.layers.{index}.{name}": array for name, array in parts.items()}
+    llama.load_state_dict({f"{name}.weight": torch.as_tensor(array) for name, array in weights.items()})
+
+    def model(tokens: Any, position: int) -> Any:
+        return llama(torch.as_tensor(tokens), past_key_values=cache, use_cache=True).logits[:, -1]
+
+    print(json.dumps(compare(generate(model, arrays["tokens"])[0], arrays["logits"])))
 else:
     os.environ |= {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1"}
     import keras
