@@ -55,6 +55,8 @@ def test_a_language_model_computes_the_same_with_its_cache_in_both_frameworks_an
 
 def test_the_error_of_a_precision_is_that_of_its_digits(interpreters: dict[Framework, Path]) -> None:
     """Significant bits of a value: 24, 8, about 7 of int8 in a row of normal values, 4."""
-    errors = ask(interpreters["pytorch"], "precision_errors.py")
+    errors = ask(interpreters["pytorch"], "precision_errors.py", "pytorch")
     assert errors["step"] == pytest.approx(1, abs=0.05)
     assert errors["fp32"] < 1e-5 < 1e-3 < errors["bf16"] < errors["int8-weights"] < errors["fp8"] < 0.2
+    jax = ask(interpreters["jax"], "precision_errors.py", "jax")
+    assert {name: pytest.approx(errors[name], rel=0.2) for name in jax} == jax

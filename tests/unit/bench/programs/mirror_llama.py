@@ -74,12 +74,14 @@ elif DIALECT == "transformers":
         num_attention_heads=SHAPE.num_heads,
         num_key_value_heads=SHAPE.num_kv_heads,
         rms_norm_eps=RMS_EPSILON,
-        rope_theta=ROTARY_BASE,
+        rope_parameters={"rope_theta": ROTARY_BASE, "rope_type": "default"},
         tie_word_embeddings=SHAPE.is_tied,
     )
     # transformers norms in float32, whatever the weights are.
-    LlamaRMSNorm.forward = lambda norm, x: rms_norm(x, norm.weight.shape, norm.weight, norm.variance_epsilon)
-    llama, cache = LlamaForCausalLM(config).eval(), DynamicCache(config=config)
+    norms: Any = LlamaRMSNorm
+    norms.forward = lambda norm, x: rms_norm(x, norm.weight.shape, norm.weight, norm.variance_epsilon)
+    llama: Any = LlamaForCausalLM(config)
+    cache = DynamicCache(config=config)
     arrays = np.load(FILE)
     weights = {"model.embed_tokens": arrays["embedding"], "lm_head": arrays["embedding"], "model.norm": arrays["norm"]}
     widths = np.cumsum([SHAPE.width, SHAPE.kv_width])
@@ -93,10 +95,10 @@ elif DIALECT == "transformers":
         weights |= {f"model.layers.{index}.{name}": array for name, array in parts.items()}
     llama.load_state_dict({f"{name}.weight": torch.as_tensor(array) for name, array in weights.items()})
 
-    def model(tokens: Any, position: int) -> Any:
+    def compute(tokens: Any, position: int) -> Any:
         return llama(torch.as_tensor(tokens), past_key_values=cache, use_cache=True).logits[:, -1]
 
-    print(json.dumps(compare(generate(model, arrays["tokens"])[0], arrays["logits"])))
+    print(json.dumps(compare(generate(compute, arrays["tokens"])[0], arrays["logits"])))
 else:
     os.environ |= {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1"}
     import keras

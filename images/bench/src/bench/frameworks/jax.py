@@ -26,8 +26,9 @@ from bench.frameworks.xplane import TraceEvent, record_activities  # noqa: E402
 from bench.measure.harness import Workload  # noqa: E402
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, DeviceActivity, ProfilerName, spin_up  # noqa: E402
 from bench.registry import MODELS  # noqa: E402
-from bench.schema import Cell, CompiledPrograms  # noqa: E402
+from bench.schema import Cell, CompiledPrograms, PrecisionError  # noqa: E402
 from bench.tasks.keras import Part, build_task, cast_input, prepare_inputs, set_precision  # noqa: E402
+from bench.tasks.precision import measure_precision_error  # noqa: E402
 
 Options = Mapping[str, bool | int]
 NO_OPTIONS: Options = {}
@@ -35,6 +36,8 @@ CALIBRATION_OPTIONS: Options = {"xla_gpu_enable_triton_gemm": False, "xla_gpu_au
 """XLA's options for the calibration's product on a GPU (`DebugOptions` of jaxlib 0.10.2; they may change with it). By
 default XLA times its own kernels of many tilings against those of cuBLAS before the first product, which takes longer
 than the whole calibration of the other frameworks. With these it takes the kernel that cuBLAS would choose."""
+MAX_PARAMETERS = 3e9
+"""Of models whose error is measured on a GPU: all weights are there in float64."""
 Values = dict[int, Any]
 """Arrays by the id() of the Keras variable whose value they are."""
 
@@ -103,6 +106,12 @@ class Jax(Framework):
 
     def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
         return record_activities(run, trace, list_events)
+
+    def measure_precision_error(self, cell: Cell) -> PrecisionError | None:
+        from bench.tasks.jax_precision import build_pair  # imports the models, which belongs to no cell's import
+
+        jax.config.update("jax_enable_x64", True)  # nothing is timed after it
+        return measure_precision_error(cell, build_pair, MAX_PARAMETERS)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)

@@ -1,10 +1,12 @@
 """Builds and steps workloads in PyTorch: op by op, compiled or captured as a CUDA graph, on one device or several."""
 
+import math
 import os
 import tempfile
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -21,17 +23,15 @@ from bench.data.feed import open_feed
 from bench.frameworks.interface import DeviceMissingError, Framework, Settings
 from bench.measure.harness import Workload
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, DeviceActivity, ProfilerName, spin_up
-from bench.models.flops import count_step_cost
 from bench.models.quantized import quantize
 from bench.registry import EIGHT_BITS, MODELS
 from bench.schema import Cell, CompiledPrograms, Device, PrecisionError
 from bench.tasks.inputs import make_inputs
 from bench.tasks.precision import measure_precision_error
 from bench.tasks.torch import Task, build_task, make_tensors
+from bench.tasks.torch_precision import build_pair
 from bench.worker.shutdown import die_with_parent
 
-MAX_PARAMETERS_ON_CPU = 10**8
-"""Of models whose error is measured on a CPU: of a billion it would take minutes in float64."""
 # Of the CPU's allocator, of C++'s, of the CUDA runtime (creating a context), of cuBLAS and of cuDNN.
 OUT_OF_MEMORY_WORDS = (
     "DefaultCPUAllocator",
@@ -114,12 +114,9 @@ class PyTorch(Framework):
         return CompiledPrograms(num_loaded=found["fxgraph_cache_hit"], num_compiled=found["fxgraph_cache_miss"])
 
     def measure_precision_error(self, cell: Cell) -> PrecisionError | None:
-        if MODELS[cell.model].task != "text-generation":
-            return None
-        if not self._on_gpu and count_step_cost(cell).num_parameters > MAX_PARAMETERS_ON_CPU:
-            return None
         device = torch.device("cuda" if self._on_gpu else "cpu")
-        return measure_precision_error(cell, device, HALF_TYPES.get(cell.precision, torch.float32))
+        build = partial(build_pair, device, HALF_TYPES.get(cell.precision, torch.float32))
+        return measure_precision_error(cell, build, math.inf)
 
     def release_memory(self) -> None:
         if self._on_gpu:

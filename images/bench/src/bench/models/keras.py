@@ -24,8 +24,8 @@ from bench.models.sizes import (
     ResidualBlock,
     make_rotation,
 )
-from bench.registry import DECODERS, Decoder
-from bench.schema import Cell
+from bench.registry import DECODERS, EIGHT_BITS, Decoder
+from bench.schema import Cell, Precision
 from bench.tasks.inputs import VOCABULARY_SIZE
 
 HALF_TYPES = ("float16", "bfloat16")
@@ -355,12 +355,13 @@ def build_matmul(cell: Cell) -> keras.Model:
 class LanguageModel(keras.Model):
     """Maps tokens (batch, number) to the logits (batch, vocabulary) of the token that follows the last of them."""
 
-    def __init__(self, shape: Decoder, batch_size: int, capacity: int) -> None:
+    def __init__(self, shape: Decoder, batch_size: int, capacity: int, precision: Precision = "fp32") -> None:
         super().__init__()
         self.embedding = layers.Embedding(shape.vocabulary_size, shape.width, normal_002())
-        self.blocks = [DecoderLayer(shape, batch_size, capacity) for _ in range(shape.num_layers)]
+        self.blocks = [DecoderLayer(shape, batch_size, capacity, precision) for _ in range(shape.num_layers)]
         self.norm = RmsNorm()
-        self.head = None if shape.is_tied else _connect(shape.vocabulary_size)
+        is_shared = shape.is_tied and precision not in EIGHT_BITS
+        self.head = None if is_shared else _connect(shape.vocabulary_size, precision)
         for layer in filter(None, (self.embedding, *self.blocks, self.norm, self.head)):
             layer.build((None, shape.width))
         self.rotation = self.add_weight(
@@ -370,9 +371,11 @@ class LanguageModel(keras.Model):
         )
         self.built = True
 
-    def call(self, tokens: Any, position: int = 0) -> Any:
+    def call(self, tokens: Any, position: Any = 0) -> Any:
+        """`position`: that of the first token, 0 where there are several; a tensor where a program takes any."""
         x = self.embedding(tokens)
-        rotation = ops.expand_dims(self.rotation[:, position : position + tokens.shape[1]], 2)
+        number, half_width = tokens.shape[1], self.rotation.shape[2]
+        rotation = ops.expand_dims(ops.slice(self.rotation.value, (0, position, 0), (2, number, half_width)), 2)
         for block in self.blocks:
             x = block(x, rotation, position=position)
         x = self.norm(x[:, -1])
@@ -382,12 +385,13 @@ class LanguageModel(keras.Model):
 class DecoderLayer(layers.Layer):
     """Grouped-query attention over all positions so far, and SwiGLU, each behind a norm and added to its input."""
 
-    def __init__(self, shape: Decoder, batch_size: int, capacity: int) -> None:
+    def __init__(self, shape: Decoder, batch_size: int, capacity: int, precision: Precision) -> None:
         super().__init__()
         self.shape, self.cache_shape = shape, (batch_size, capacity, shape.num_kv_heads, shape.head_width)
         self.attention_norm, self.mlp_norm = (RmsNorm() for _ in range(2))
-        self.query_key_value, self.projection = _connect(shape.width + 2 * shape.kv_width), _connect(shape.width)
-        self.gate_up, self.down = _connect(2 * shape.mlp_width), _connect(shape.width)
+        widths = (shape.width + 2 * shape.kv_width, shape.width, 2 * shape.mlp_width, shape.width)
+        connections = (_connect(width, precision) for width in widths)
+        self.query_key_value, self.projection, self.gate_up, self.down = connections
 
     def build(self, _: Any) -> None:
         for layer in (self.attention_norm, self.mlp_norm, self.query_key_value, self.projection, self.gate_up):
@@ -398,12 +402,12 @@ class DecoderLayer(layers.Layer):
             for _ in range(2)
         )
 
-    def call(self, x: Any, rotation: Any, position: int) -> Any:
+    def call(self, x: Any, rotation: Any, position: Any) -> Any:
         x = x + self.projection(self._attend(self.attention_norm(x), rotation, position))
         gate, up = ops.split(self.gate_up(self.mlp_norm(x)), 2, axis=-1)
         return x + self.down(ops.silu(gate) * up)
 
-    def _attend(self, x: Any, rotation: Any, position: int) -> Any:
+    def _attend(self, x: Any, rotation: Any, position: Any) -> Any:
         shape, number = self.shape, x.shape[1]
         heads = ops.reshape(self.query_key_value(x), (x.shape[0], number, -1, shape.head_width))
         parts = [shape.num_heads, shape.num_heads + shape.num_kv_heads]
@@ -414,12 +418,16 @@ class DecoderLayer(layers.Layer):
         if number > 1 and self.compute_dtype in HALF_TYPES:
             attended = ops.dot_product_attention(query, key, value, is_causal=True)
         else:
-            end = position + number
-            attended = attend(query, self.keys[:, :end], self.values[:, :end])
+            end = position + number if isinstance(position, int) else self.cache_shape[1]
+            attended = attend(query, self.keys[:, :end], self.values[:, :end], position)
         return ops.reshape(attended, (x.shape[0], number, shape.width))
 
 
-def _connect(num_outputs: int) -> layers.Dense:
+def _connect(num_outputs: int, precision: Precision) -> layers.Layer:
+    if precision in EIGHT_BITS:
+        from bench.models.quantized_jax import EightBitDense  # JAX's
+
+        return EightBitDense(num_outputs, precision, normal_002())
     return layers.Dense(num_outputs, use_bias=False, kernel_initializer=normal_002())
 
 
@@ -441,7 +449,7 @@ def widen(x: Any) -> Any:
     return ops.cast(x, "float32") if keras.backend.standardize_dtype(x.dtype) in HALF_TYPES else x
 
 
-def attend(query: Any, keys: Any, values: Any) -> Any:
+def attend(query: Any, keys: Any, values: Any, position: Any) -> Any:
     """Return what queries (batch, number, heads, width) take of values (batch, positions, kv heads, width).
 
     `ops.dot_product_attention` does it in one kernel on a GPU, but never more exactly than in float32.
@@ -451,6 +459,8 @@ def attend(query: Any, keys: Any, values: Any) -> Any:
     scores = ops.einsum("bnkgw,bmkw->bkgnm", groups, keys) / math.sqrt(width)
     if number > 1:
         scores = ops.where(ops.tri(number, dtype="bool"), scores, float("-inf"))
+    elif not isinstance(position, int):
+        scores = ops.where(ops.arange(keys.shape[1]) <= position, scores, float("-inf"))
     shares = ops.cast(ops.softmax(widen(scores)), query.dtype)
     return ops.einsum("bkgnm,bmkw->bnkgw", shares, values)
 
@@ -463,4 +473,4 @@ def rotate(heads: Any, rotation: Any) -> Any:
 
 
 def build_llama(cell: Cell) -> LanguageModel:
-    return LanguageModel(DECODERS[cell.model], cell.batch_size, cell.input_size)
+    return LanguageModel(DECODERS[cell.model], cell.batch_size, cell.input_size, cell.precision)

@@ -79,7 +79,7 @@ class Cell(CheckedDocument, PlanDocument):
     precision: Precision = "fp32"
     """`fp32`: true float32, TF32 switched off. `tf32`: float32 with TF32 matrix products and convolutions. `fp16`,
     `bf16`: mixed precision for training (fp16 with dynamic loss scaling), half-precision weights for inference. `fp8`,
-    `int8-weights`: of a language model in PyTorch, bf16 but for weights of eight bits with a scale for each row: float8
+    `int8-weights`: of a language model, bf16 but for weights of eight bits with a scale for each row: float8
     (e4m3) multiplied by activations of that type, or int8 widened before it is multiplied."""
     mode: Mode = "eager"
     """`eager`: op by op. `graph`: tf.function without XLA (TensorFlow only). `unfused`: `graph` with the remapper
@@ -181,8 +181,8 @@ class Cell(CheckedDocument, PlanDocument):
             yield f"data_dir: {self.model} runs on synthetic data only; leave it out"
 
     def _find_limits(self, spec: ModelSpec) -> Iterator[str]:
-        if self.precision in EIGHT_BITS and (spec.task, self.framework) != ("text-generation", "pytorch"):
-            yield f"precision: '{self.precision}' is for language models in pytorch; take bf16"
+        if self.precision in EIGHT_BITS and spec.task != "text-generation":
+            yield f"precision: '{self.precision}' is for language models; take bf16"
         if self.framework in spec.without:
             yield f"framework: {self.model} is not measured in {self.framework}: {spec.without[self.framework]}"
         if self.input_size > spec.max_input_size:

@@ -11,7 +11,7 @@ from keras import ops
 
 from bench.models import build_model
 from bench.models.keras import widen
-from bench.registry import MODELS
+from bench.registry import EIGHT_BITS, MODELS
 from bench.schema import Cell
 from bench.tasks.cyclegan import POOL_SIZE, compute_discriminator_loss, compute_generator_loss
 from bench.tasks.inputs import Arrays, find_position, make_inputs
@@ -55,7 +55,7 @@ class Task:
         return weights + [variable for part in self.parts for variable in part.state]
 
 
-HALVES = {"fp16": "float16", "bf16": "bfloat16"}
+HALVES = {"fp16": "float16"} | dict.fromkeys(("bf16", *EIGHT_BITS), "bfloat16")
 
 
 def set_precision(cell: Cell) -> dict[str, str | int | bool]:

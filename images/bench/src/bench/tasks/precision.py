@@ -1,70 +1,57 @@
 """The error of a precision: how far a language model's logits are from those of the same weights in float64."""
 
-import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-import torch
-from torch import Tensor, nn
+import numpy as np
+from numpy.typing import NDArray
 
-from bench.models.quantized import quantize
-from bench.models.sizes import make_rotation
+from bench.models.flops import count_step_cost
 from bench.registry import DECODERS
 from bench.schema import Cell, PrecisionError
-from bench.tasks.torch import build_task, make_tensors
+
+Compute = Callable[[NDArray[np.int64], int], NDArray[np.float64]]
+"""Returns the logits (1, vocabulary) behind tokens (1, number) of which the first has that position."""
 
 MAX_TOKENS, MAX_STEPS = 2048, 128
+MAX_PARAMETERS_ON_CPU = 10**8
+"""Of a billion it would take minutes in float64."""
 
 
-def measure_precision_error(cell: Cell, device: torch.device, dtype: torch.dtype) -> PrecisionError:
+def measure_precision_error(
+    cell: Cell, build_pair: Callable[[Cell], tuple[Compute, Compute]], max_parameters: float
+) -> PrecisionError | None:
     """Return the error over a prompt and the greedy steps after it, each of which gets the token that float64 chose.
 
-    It is measured on one sequence, in eager mode, with weights drawn in `dtype` as the cell's are.
+    It is measured on one sequence, op by op, between the model and its like in float64 that `build_pair` returns for
+    that; not of what is no language model, and not of those with more than `max_parameters`.
     """
+    max_parameters = MAX_PARAMETERS_ON_CPU if cell.device == "cpu" else max_parameters
+    if cell.model not in DECODERS or count_step_cost(cell).num_parameters > max_parameters:
+        return None
     capacity = min(cell.input_size, MAX_TOKENS)
     num_steps = min(MAX_STEPS, capacity // 2)
-    one = cell.model_copy(update={"batch_size": 1, "input_size": capacity})
-    torch.manual_seed(cell.seed)
-    with make_tensors(device, dtype), torch.no_grad():
-        exact = build_task(one).networks["model"]
-        model = copy.deepcopy(exact).to(dtype)
-        quantize(model, cell.precision)
-        widen(exact, make_rotation(DECODERS[cell.model], capacity))
-        prompt = torch.randint(DECODERS[cell.model].vocabulary_size, (1, capacity - num_steps))
-        return compare(list(generate(model, exact, prompt, num_steps)))
+    vocabulary_size = DECODERS[cell.model].vocabulary_size
+    prompt = np.random.default_rng(cell.seed).integers(vocabulary_size, size=(1, capacity - num_steps))
+    pair = build_pair(cell.model_copy(update={"batch_size": 1, "input_size": capacity}))
+    return compare(list(generate(*pair, prompt, num_steps)))
 
 
-def generate(model: nn.Module, exact: nn.Module, tokens: Tensor, num_steps: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the logits (1, vocabulary) of both models after the prompt and after each token that `exact` chooses."""
+def generate(
+    compute: Compute, compute_exactly: Compute, tokens: NDArray[np.int64], num_steps: int
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Yield the logits of both after the prompt and after each token that `compute_exactly` chooses."""
     position = 0
     for _ in range(1 + num_steps):
-        logits, expected = model(tokens, position=position), exact(tokens, position=position)
-        yield logits.double(), expected
+        logits, expected = compute(tokens, position), compute_exactly(tokens, position)
+        yield logits, expected
         position += tokens.shape[1]
-        tokens = expected.argmax(-1, keepdim=True)
+        tokens = expected.argmax(-1, keepdims=True)
 
 
-def compare(pairs: list[tuple[Tensor, Tensor]]) -> PrecisionError:
-    logits, expected = (torch.cat(part) for part in zip(*pairs, strict=True))
+def compare(pairs: list[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> PrecisionError:
+    logits, expected = (np.concatenate(part) for part in zip(*pairs, strict=True))
     return PrecisionError(
-        relative_error=float((logits - expected).norm() / expected.norm()),
-        equal_token_share=float((logits.argmax(-1) == expected.argmax(-1)).double().mean()),
+        relative_error=float(np.linalg.norm(logits - expected) / np.linalg.norm(expected)),
+        equal_token_share=float((logits.argmax(-1) == expected.argmax(-1)).mean()),
         num_tokens=len(logits),
     )
-
-
-def widen(model: nn.Module, rotation: object) -> None:
-    """Make `model` compute in float64; to save memory, only the layer that is at work has weights of that width."""
-
-    def enter(module: nn.Module, _: object) -> None:
-        module.double()
-
-    def leave(module: nn.Module, _: object, __: object) -> None:
-        module.to(torch.get_default_dtype())
-
-    for module in model.modules():
-        if isinstance(module, nn.Embedding | nn.Linear | nn.RMSNorm):
-            module.register_forward_pre_hook(enter)
-            module.register_forward_hook(leave)
-        for name, buffer in list(module.named_buffers(recurse=False)):
-            wide = torch.tensor(rotation, dtype=torch.float64) if name == "rotation" else buffer.double()
-            module.register_buffer(name, wide, persistent=False)
