@@ -23,8 +23,8 @@ def build_pair(device: torch.device, dtype: torch.dtype, cell: Cell) -> tuple[Co
     with make_tensors(device, dtype):
         exact = build_task(cell).networks["model"]
         model = copy.deepcopy(exact).to(dtype)
-    quantize(model, cell.precision)
-    widen(exact, make_rotation(DECODERS[cell.model], cell.input_size))
+        quantize(model, cell.precision)
+        widen(exact, make_rotation(DECODERS[cell.model], cell.input_size))
 
     @torch.no_grad()
     def compute(network: nn.Module, tokens: NDArray[np.int64], position: int) -> NDArray[np.float64]:
