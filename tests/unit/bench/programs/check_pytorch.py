@@ -80,6 +80,9 @@ def check_only_inference_on_a_gpu_has_options_and_every_kernel_is_tried_where_th
         ("gpu", "conv6", "infer"): {"max_autotune": True},
         ("gpu", "resnet18", "infer"): {"coordinate_descent_tuning": True},
     }
+    decoding = make_cell(model="llama-tiny", device="gpu", phase="decode", mode="compiled", num_classes=None)
+    tuned = [choose_inductor_options(decoding.model_copy(update={"batch_size": size})) for size in (1, 2)]
+    assert tuned == [{"coordinate_descent_tuning": True}, {}]
 
 
 def check_running_out_of_memory_is_told_from_other_errors(_: Examiner) -> None:
