@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Literal, NamedTuple
 
 import pandas as pd
@@ -154,15 +155,11 @@ class Grid:
         return set()
 
     def _compare(self, baseline: str) -> dict[tuple[str, str], Ratio]:
-        found: dict[tuple[str, str], tuple[Estimate | None, Obstacle]] = {}
-        for work in self.works:
-            reference = self.places.get((work, baseline))
-            if reference is None:
-                continue
-            for program in self.programs:
-                subject = self.places.get((work, program))
-                if subject is not None and program != baseline:
-                    found[work, program] = _estimate(subject, reference)
+        found = {
+            (work, program): _estimate(self.places[work, program], self.places[work, baseline])
+            for work, program in product(self.works, self.programs)
+            if program != baseline and {(work, program), (work, baseline)} <= self.places.keys()
+        }
         tested = {key: estimate for key, (estimate, reason) in found.items() if estimate is not None and not reason}
         judged = dict(zip(tested, judge_together(list(tested.values())), strict=True))
         return {

@@ -6,13 +6,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
 from bench.schema import Environment, NodeFault, Run
 from collector.results.frames import SAMPLE_COLUMNS, STEP_SERIES, make_frame
 from collector.results.stored_tables import SkippedDocument
+from collector.statistics import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +48,6 @@ class Collection:
     def samples(self) -> pd.DataFrame:
         """One row per step of the counted attempts, columns of `collector.results.frames.SAMPLE_COLUMNS`."""
         return self.steps.tabulate()
-
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
