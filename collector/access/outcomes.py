@@ -186,6 +186,7 @@ def tabulate(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def compute_bought_cost(buy: Buy, busy_share: FloatArray | float) -> Any:
+    """Return what a bought machine costs in a week in which so large a part of its GPUs' hours had a job."""
     per_year = buy.price / buy.lifetime_years + buy.upkeep_per_year
     watts = buy.idle_watts + (buy.watts - buy.idle_watts) * busy_share
     electricity = watts / 1000 * HOURS_PER_WEEK * (buy.electricity_per_kwh or 0.0)

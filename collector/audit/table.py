@@ -212,6 +212,7 @@ class TableRow(Document):
 
     @property
     def samples_per_second_stated(self) -> float:
+        """Samples per second, over all devices, as stated or as the time of a step implies."""
         if self.samples_per_second is not None:
             return self.samples_per_second
         assert self.batch_size is not None

@@ -94,6 +94,7 @@ def make_figure(estimate: Estimate) -> Figure:
 
 
 def name_hardware(row: Row) -> str:
+    """Return the name of a cell's GPU, or the model of its CPU; empty where it is not known."""
     name = row["gpu_name" if row["device"] == "gpu" else "cpu_model"]
     return "" if pd.isna(name) else str(name)
 

@@ -213,6 +213,7 @@ class Rate(NamedTuple):
 
     @property
     def factors(self) -> tuple[float, float, float]:
+        """The growth factor a year, its lower and its upper bound."""
         return 2**self.log2, 2**self.lower_log2, 2**self.upper_log2
 
     @property
@@ -347,6 +348,7 @@ def _predict_years(
 
 
 def _explain_refusal(name: str, year: int, cases: pd.DataFrame, apart: float, max_factor: float) -> str | None:
+    """Return why there is no forecast; None where there is one."""
     if failed := int(cases["error_log2"].isna().sum()):
         return (
             f"as far ahead as {year}, {name} gave zero or less in {failed} of {len(cases)} cases, so nothing bounds "
