@@ -43,6 +43,11 @@ ABSENT_FIELDS = {"num_classes": "no classes", "data_dir": "synthetic data"}
 SHARING_NAMES = {"time-slicing": "time-slicing", "mps": "MPS", "mig": "MIG"}
 
 
+def take_images(models: Iterable[str]) -> bool:
+    """Return whether any of the models takes images, which lie in memory one way or another and are convolved."""
+    return any(name in MODELS and SIZE_UNITS[MODELS[name].task] == "px" for name in models)
+
+
 def name_cell(cell: Cell) -> str:
     """Return `conv6 train, GPU, batch 64, 224 px, fp32, TensorFlow graph`, as a report of its run calls the cell.
 

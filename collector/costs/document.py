@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -187,14 +188,16 @@ class Option(NamedTuple):
         time = f"{format_figure(self.seconds.scale(1 / unit.size))} {unit.label}{' a step' * of_step}"
         amount = f" for {self.cell.amount}" * of_step
         place = describe_place(self.cell, self.offer)
+        if self.cell.device == "cpu" and (self.cell.num_threads or 0) < (self.offer.row.vcpus or 0):
+            place += f", {self.cell.num_threads or 'some'} of its {self.offer.row.vcpus} vCPUs used,"
         return f"{place} with {self.cell.label}: {time}, {format_figure(self.cost)} {currency}{amount}"
 
 
 def choose(work: str, cells: Sequence[CellCost], rule: Rule, bound: float, currency: str) -> Choice:
     """Return the cheapest cell and machine for a deadline (seconds), or the fastest for a budget, of the whole job.
 
-    `step-time`: the cheapest whose steps take no longer than the bound (seconds). The upper end of the interval has to
-    meet the bound. Options of which that is unknown are named and not chosen.
+    `step-time`: the cheapest whose steps take no longer than the bound (seconds), which is infinite where none is set.
+    The upper end of the interval has to meet the bound. Options of which that is unknown are named and not chosen.
     """
 
     best, other = "cheapest", "fastest"
@@ -204,9 +207,10 @@ def choose(work: str, cells: Sequence[CellCost], rule: Rule, bound: float, curre
         best, other, rank, rank_other = other, best, rank_other, rank
         limit = f"for at most {bound:g} {currency}"
     elif rule == "step-time":
-        limit = f"in steps of at most {bound / MILLISECOND.size:g} ms"
+        limit = f"in steps of at most {bound / MILLISECOND.size:g} ms" if bound < inf else "that was measured"
     options = sorted(_list_options(cells, rule), key=rank)
-    states = [(option.cost if rule == "budget" else option.seconds).meets(bound) for option in options]
+    limited = (option.cost if rule == "budget" else option.seconds for option in options)
+    states = [bound == inf or figure.meets(bound) for figure in limited]
     place = states.index(True) if True in states else None
     chosen = None if place is None else options[place]
     unknown = [option for option, state in zip(options, states[:place], strict=False) if state is None]

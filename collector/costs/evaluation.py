@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from math import inf
 from operator import attrgetter
 
 import pandas as pd
@@ -201,9 +202,12 @@ def evaluate_costs(
             "models, which are priced by a million tokens; leave it out"
         )
     limit, currency = question.max_step_seconds, table.currency
-    kept = tuple(cell for cell in cells if limit is None or cell.step_seconds.meets(limit))
+    # A prompt takes a step of its own, whatever its tokens take to come out.
+    prompts = [cell for cell in cells if cell.tokens == "in"]
+    kept = tuple(cell for cell in cells if limit is None or cell in prompts or cell.step_seconds.meets(limit))
     bounds: list[tuple[Rule, float | None, Iterable[CellCost]]] = [
-        ("step-time", limit, cells),
+        ("step-time", limit, (cell for cell in cells if cell.tokens != "in")),
+        ("step-time", limit and inf, prompts),
         ("deadline", question.deadline_seconds, (cell for cell in kept if cell.seconds_of_job)),
         ("budget", question.budget, (cell for cell in kept if cell.seconds_of_job)),
     ]
@@ -335,11 +339,12 @@ def _list_assumptions(
     question: CostQuestion, all_cells: Sequence[CellCost], cells: Sequence[CellCost], num_shared: int
 ) -> Iterator[str]:
     if all_cells and (limit := question.max_step_seconds) is not None:
-        unknown = sum(cell.step_seconds.meets(limit) is None for cell in all_cells)
+        unknown = sum(cell.tokens != "in" and cell.step_seconds.meets(limit) is None for cell in all_cells)
+        prompts = "; prompts (prefill) are not held to it" if any(cell.tokens == "in" for cell in cells) else ""
         once = f"; of {unknown} it is not known, as one repeat gives no interval" if unknown else ""
         yield (
             f"{len(cells)} of {count_things(len(all_cells), 'cell')} count, those whose steps take at most "
-            f"{1e3 * limit:g} ms at the upper end of their 95 % interval{once}."
+            f"{1e3 * limit:g} ms at the upper end of their 95 % interval{once}{prompts}."
         )
     number = sum(cell.tokens is not None for cell in cells)
     if number and question.job:

@@ -12,7 +12,7 @@ import pandas as pd
 from bench.schema import WHOLE_DEVICE
 from collector.analysis import Analysis
 from collector.batches import CARDS, CONTEXT_BYTES
-from collector.cell_words import FRAMEWORK_NAMES, SHARING_NAMES
+from collector.cell_words import FRAMEWORK_NAMES, SHARING_NAMES, take_images
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, STRONG_SCALING, WEAK_SCALING
 from collector.labels import add_labels, label_hardware, label_panels, label_shared
 from collector.ratio_words import take_joint_intervals
@@ -152,11 +152,15 @@ ENDS = {"ratio": "ratio", "low": "ratio_low", "high": "ratio_high"}
 """The columns of a line with those of an estimate."""
 ROOFLINE_CAPTION = (
     "Points: the FLOP count of a step over its time, at its FLOP count over the least bytes that it has to "
-    "move. Both counts are by analysis, operations as of direct convolutions, bytes as if caches were perfect, "
+    "move. Both counts are by analysis, bytes as if caches were perfect, "
     "so a cell moves more bytes and stands further left. The programs of a work have one intensity, in the middle of "
     "where they stand beside each other; its name, with the batch, stands at the fastest of them. Lines: the peak of "
-    "the device by precision, and its memory's bandwidth times the intensity where that is known. Winograd's "
-    f"algorithm needs fewer operations than are counted, so a point above its line can be right. {CROSS_CAPTION}"
+    "the device by precision, and its memory's bandwidth times the intensity where that is known. "
+    f"{CROSS_CAPTION}"
+)
+WINOGRAD_CAPTION = (
+    " Operations are those of direct convolutions; Winograd's algorithm needs fewer, so a point above its line can be "
+    "right."
 )
 
 
@@ -233,7 +237,7 @@ def show_roofline(analysis: Analysis) -> FigureGroup:
         plot_roofline,
         "{name}: {tera} TFLOP/s at {intensity} FLOP/byte",
         question="How near does it come to what the device can do?",
-        caption=ROOFLINE_CAPTION,
+        caption=ROOFLINE_CAPTION + WINOGRAD_CAPTION * take_images(measured["model"]),
         value="tera",
     )
 

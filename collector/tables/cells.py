@@ -9,7 +9,7 @@ from bench.registry import DECODERS, ELEMENT_BYTES
 from bench.schema import Phase
 from collector import units
 from collector.analysis import Analysis
-from collector.cell_words import TOKEN_PHASES, count_tokens
+from collector.cell_words import TOKEN_PHASES, count_tokens, take_images
 from collector.labels import add_labels
 from collector.results.collection import Collection
 from collector.results.frames import (
@@ -219,13 +219,11 @@ def make_memory_table(analysis: Analysis) -> Table:
 NEAR_SHARE = 0.5
 """From here on a step spends most of its time on what the roof counts, if it runs at the roof's rate. Below, the longer
 part of the time is something else, which the roof does not name."""
-ROOFLINE_CAPTION = (
-    "Roofline: the arithmetic of a step, counted as direct convolutions, and how near it came to what the device "
-    "can do; with Winograd's more than 100 % can be right"
-)
+ROOFLINE_CAPTION = "Roofline: the arithmetic of a step, and how near it came to what the device can do"
+WINOGRAD_REMARK = "Convolutions are counted as direct ones; with Winograd's more than 100 % can be right. "
 ROOFLINE_REMARK = (
     "The nearest roof is the one that a perfect program would meet first: the peak of arithmetic, or the bandwidth for "
-    "the least bytes. It limits a cell that reaches at least half of it, as far as its convolutions are direct ones. "
+    "the least bytes. It limits a cell that reaches at least half of it. "
     "Below half it does not say what does: launches, the host, more bytes than the least, or other operations. The "
     "row of a cell with tenants is of one of them: the others take their part of the device."
 )
@@ -246,7 +244,8 @@ def make_roofline_table(analysis: Analysis) -> Table:
         Column(title="limited by", sources=("bound", "share_of_roofline"), format=describe_limit),
         text_column("peak from", "peak_source"),
     ]
-    return make_table(ROOFLINE_CAPTION, columns, rows, remark=ROOFLINE_REMARK)
+    remark = WINOGRAD_REMARK * take_images(rows["model"]) + ROOFLINE_REMARK
+    return make_table(ROOFLINE_CAPTION, columns, rows, remark=remark)
 
 
 def describe_limit(roof: str, share: float) -> str:
@@ -431,7 +430,7 @@ def make_failures_table(analysis: Analysis) -> Table:
 
     What they wrote is that of the first of them that wrote anything.
     """
-    failures = add_labels(list_failures(analysis.collection))
+    failures = _add_labels(list_failures(analysis.collection), analysis)
     failures = failures.assign(reason=[_describe_failure(row) for row in list_rows(failures)])
     rows = []
     for (status, reason), own in failures.groupby(["status", "reason"], sort=False):
@@ -476,7 +475,14 @@ def make_invalid_table(analysis: Analysis) -> Table:
         text_column("reasons", "verdict_reasons"),
     ]
     invalid = list_invalid(analysis.collection)
-    return make_table("Repeats that ended ok and do not count", columns, add_labels(invalid[invalid["counts"] == NO]))
+    labelled = _add_labels(invalid[invalid["counts"] == NO], analysis)
+    return make_table("Repeats that ended ok and do not count", columns, labelled)
+
+
+def _add_labels(repeats: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
+    """Return the repeats with the labels of their cells, which tell these from all others of the run."""
+    labels = analysis.summary.drop_duplicates("cell_id").set_index("cell_id")["label"]
+    return repeats.assign(label=repeats["cell_id"].map(labels))
 
 
 def make_left_out_table(analysis: Analysis) -> Table:

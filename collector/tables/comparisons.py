@@ -17,6 +17,7 @@ import pandas as pd
 from bench.schema import Environment
 from collector import units
 from collector.analysis import Analysis
+from collector.cell_words import take_images
 from collector.changes import RecordedChange
 from collector.comparisons import (
     DEVICES,
@@ -144,6 +145,8 @@ def _describe_settings(comparison: Comparison, pairs: list[Row], environments: M
     for pair in pairs if comparison is not FRAMEWORKS else ():
         sides = [environments.get(str(pair[f"environment_id_{side}"])) for side in SIDES]
         for name, words in SETTINGS.items():
+            if name == "memory_format" and not take_images([pair["model"]]):
+                continue
             values = [side.settings[name] for side in sides if side and name in side.settings]
             if len(values) == 2 and values[0] != values[1]:
                 ends = [("yes" if one else "no") if isinstance(one, bool) else str(one) for one in values]

@@ -5,7 +5,7 @@ import pandas as pd
 from bench.registry import MODELS
 from collector import units
 from collector.analysis import Analysis
-from collector.cell_words import FRAMEWORK_NAMES, PHASE_NAMES
+from collector.cell_words import FRAMEWORK_NAMES, PHASE_NAMES, take_images
 from collector.ratio_words import NO_DIFFERENCE, UNDECIDED, judge_rows
 from collector.results.collection import Collection
 from collector.results.frames import Columns, list_rows, make_frame
@@ -217,8 +217,8 @@ FACTS = {
     "optimizer": OPTIMIZER,
 }
 """What is held against each other of frameworks, with its property."""
-GPU_FACTS = ("CUDA", "cuDNN", SEARCH)
-"""Facts that say nothing of what a CPU computed, though environments record them there too."""
+GPU_FACTS, IMAGE_FACTS = ("CUDA", "cuDNN", SEARCH), ("layout of images", SEARCH)
+"""Facts that say nothing of what a CPU or a model without images computed, though environments record them."""
 
 
 def describe_libraries(pairs: pd.DataFrame, collection: Collection) -> str:
@@ -230,9 +230,10 @@ def describe_libraries(pairs: pd.DataFrame, collection: Collection) -> str:
     if "framework_subject" not in pairs:
         return ""
     compared = pairs[pairs["ratio"].notna()]
-    devices, environments = set(compared["device"]), _list_environments(compared, collection)
-    texts = []
-    for fact in FACTS if "gpu" in devices else (name for name in FACTS if name not in GPU_FACTS):
+    environments, texts = _list_environments(compared, collection), []
+    untold = () if (compared["device"] == "gpu").any() else GPU_FACTS
+    untold += () if take_images(compared["model"]) else IMAGE_FACTS
+    for fact in (name for name in FACTS if name not in untold):
         owners: dict[str, list[str]] = {}
         for framework, own in environments.items():
             # An optimizer of `none` is that of inference.

@@ -75,15 +75,16 @@ def test_a_million_tokens_in_and_out_have_a_price_and_an_energy(run: Collection)
 
 def test_the_cheapest_million_tokens_in_steps_of_so_many_milliseconds(run: Collection) -> None:
     document = ask(run, max_step_seconds=0.025)
-    assert [cell.step_seconds.value for cell in document.cells] == pytest.approx([0.01, 0.02])
+    assert [cell.step_seconds.value for cell in document.cells] == pytest.approx([0.04, 0.01, 0.02])
     prefill, decode = sorted(document.choices, key=lambda choice: "prefill" not in choice.work)
     assert decode.sentence.endswith(
         "the cheapest in steps of at most 25 ms is X north box (T4) with llama-tiny decode, GPU, batch 16, 256 tokens, "
         "PyTorch eager: 20.0 (20.0 to 20.0) ms a step, 2.50 (2.50 to 2.50) EUR for a million tokens out"
     )
-    assert (prefill.cell_id, "the fastest is" in prefill.sentence) == (None, True)
+    assert ": the cheapest that was measured is X north box (T4) with" in prefill.sentence
     known = ask(run, max_step_seconds=0.1).assumptions[0]
-    assert (known[:18], known[-32:]) == ("3 of 4 cells count", "as one repeat gives no interval.")
+    assert known.startswith("3 of 4 cells count")
+    assert known.endswith("as one repeat gives no interval; prompts (prefill) are not held to it.")
 
 
 def test_a_data_set_has_no_tokens(run: Collection, collect: Collect) -> None:
