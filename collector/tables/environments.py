@@ -231,8 +231,8 @@ def describe_libraries(pairs: pd.DataFrame, collection: Collection) -> str:
         return ""
     compared = pairs[pairs["ratio"].notna()]
     environments, texts = _list_environments(compared, collection), []
-    untold = () if (compared["device"] == "gpu").any() else GPU_FACTS
-    untold += () if take_images(compared["model"]) else IMAGE_FACTS
+    untold = {*(() if (compared["device"] == "gpu").any() else GPU_FACTS)}
+    untold |= {*(() if take_images(compared["model"]) else IMAGE_FACTS)}
     for fact in (name for name in FACTS if name not in untold):
         owners: dict[str, list[str]] = {}
         for framework, own in environments.items():
