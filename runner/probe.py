@@ -1,4 +1,4 @@
-"""Find the largest batch of a cell that fits into memory on this machine; each batch is tried in a fresh process.
+"""Find the largest batch or context of a cell that fits into memory on this machine, each tried in a fresh process.
 
 The search goes around the prediction from smaller batches, then by bisection: the memory that batches take grows with
 them in a line. Without a prediction, because the memory of a batch is not known or does not grow, it goes by doubling.
@@ -18,7 +18,7 @@ from rich.text import Text
 
 from bench.errors import UserError
 from bench.probes.memory import read_available_bytes
-from bench.registry import FRAMEWORKS, MODELS
+from bench.registry import DECODERS, FRAMEWORKS, MODELS
 from bench.schema import Cell, Document, PlannedCell, Result
 from bench.store import Store
 from bench.worker.compilers import CACHE_FOLDERS
@@ -28,9 +28,12 @@ from runner.matrix import DEFAULT_MODES, Repeat
 from runner.terminal import join_printable
 from runner.yaml_input import suggest_word
 
+Axis = Literal["batch_size", "input_size"]
 TrialOutcome = Literal["fits", "out-of-memory", "time-limit", "failure"]
-StopReason = Literal["found", "max-batch-size", "time-limit", "failure"]
+StopReason = Literal["found", "max-size", "time-limit", "failure"]
 
+CONTEXT_STEP = 1024
+"""Tokens from one context that is tried to the next."""
 SECOND_UNITS = 4
 """The second batch, in units, from whose memory and the first's the line is drawn: two are too near for a slope."""
 MAX_REACH = 16
@@ -38,50 +41,50 @@ MAX_REACH = 16
 
 
 class Trial(Document):
-    """One batch size, tried in a process of its own."""
+    """One batch or context, tried in a process of its own."""
 
-    batch_size: int
+    size: int
     outcome: TrialOutcome
     """`time-limit`: the time for the whole search was up before the trial had ended."""
     seconds: float
     """How long the trial took, starting the framework included."""
     peak_bytes: int | None = None
-    """Peak memory where the batch fits: of the framework's allocator on a GPU, of the process on a CPU."""
+    """Peak memory where it fits: of the framework's allocator on a GPU, of the process on a CPU."""
     needed_bytes: int | None = None
-    """The part of it that the batch needed: on a GPU without what the allocator kept unused."""
+    """The part of it that was needed: on a GPU without what the allocator kept unused."""
     available_bytes: int | None = None
-    """What the batch could have taken at most: on a GPU what the process held and what was still free."""
+    """What could have been taken at most: on a GPU what the process held and what was still free."""
     message: str = ""
-    """Why the batch does not fit or the trial failed, in one line."""
+    """Why it does not fit or the trial failed, in one line."""
 
 
-class BatchSearch(Document):
-    """What a search for the largest batch found."""
+class Search(Document):
+    """What a search for the largest batch or context found."""
 
     tries: tuple[Trial, ...]
     ended_by: StopReason
-    """`found`: the next larger batch does not fit. `max-batch-size`: the upper bound fits."""
-    largest_batch_size: int | None
-    """The largest batch that was seen to fit; null: none was."""
-    smallest_failing_batch_size: int | None
-    """The smallest batch that ran out of memory; null: none did."""
+    """`found`: the next larger one does not fit. `max-size`: the upper bound fits."""
+    largest: int | None
+    """The largest that was seen to fit; null: none was."""
+    smallest_failing: int | None
+    """The smallest that ran out of memory; null: none did."""
 
 
-def search_largest_batch(
-    try_batch: Callable[[int], Trial], *, multiple: int, max_batch_size: int, is_time_up: Callable[[], bool]
-) -> BatchSearch:
-    """Return the largest multiple of `multiple` up to `max_batch_size` that fits.
+def search_largest(
+    try_batch: Callable[[int], Trial], *, multiple: int, max_size: int, is_time_up: Callable[[], bool]
+) -> Search:
+    """Return the largest multiple of `multiple` up to `max_size` that fits.
 
     If a batch fits, every smaller one is taken to fit too. A trial that neither fits nor runs out of memory stops the
     search, and so does `is_time_up`, which is called before each trial.
     """
     trials: list[Trial] = []
-    bound, fitting, failing = max_batch_size // multiple, 0, None
+    bound, fitting, failing = max_size // multiple, 0, None
     steps = itertools.chain([1], (2**number for number in itertools.count()))
     ended_by: StopReason | None = None
     while ended_by is None:
         if (bound + 1 if failing is None else failing) - fitting <= 1:
-            ended_by = "max-batch-size" if failing is None else "found"
+            ended_by = "max-size" if failing is None else "found"
         elif is_time_up():
             ended_by = "time-limit"
         else:
@@ -95,11 +98,11 @@ def search_largest_batch(
                     failing = chosen
                 case "time-limit" | "failure" as outcome:
                     ended_by = outcome
-    return BatchSearch(
+    return Search(
         tries=tuple(trials),
         ended_by=ended_by,
-        largest_batch_size=fitting * multiple or None,
-        smallest_failing_batch_size=None if failing is None else failing * multiple,
+        largest=fitting * multiple or None,
+        smallest_failing=None if failing is None else failing * multiple,
     )
 
 
@@ -128,7 +131,7 @@ def predict_limit(trials: Iterable[Trial]) -> int | None:
     their rounding. The most that any process saw available counts: allocators keep some of it for themselves.
     """
     known = sorted(
-        (one.batch_size, one.needed_bytes, one.available_bytes)
+        (one.size, one.needed_bytes, one.available_bytes)
         for one in trials
         if one.needed_bytes is not None and one.available_bytes is not None
     )
@@ -164,21 +167,23 @@ HOST_ERRORS = ("MemoryError", "_ArrayMemoryError")
 HOST_WORDS = ("DefaultCPUAllocator", "device:CPU:", "_host_bfc")
 
 
-class ProbeReport(BatchSearch):
+class ProbeReport(Search):
     """What a search on a machine found."""
 
     cell: Cell
-    """What was tried; its `batch_size` is that of the first trial."""
+    """What was tried first."""
+    axis: Axis
+    """What was searched: the batch, or the tokens of context (`input_size`)."""
     gpu: str | None
     """The GPU's name; null for a CPU."""
-    max_batch_size: int
+    max_size: int
     time_limit_seconds: float
     memory_limit_bytes: int | None
     """The memory that each process was allowed to take before it was killed, on a CPU; null for a GPU."""
 
     @property
     def is_conclusive(self) -> bool:
-        return self.ended_by in ("found", "max-batch-size") and self.largest_batch_size is not None
+        return self.ended_by in ("found", "max-size") and self.largest is not None
 
 
 def search_here(
@@ -186,12 +191,17 @@ def search_here(
     gpu_name: str | None,
     python: list[str],
     console: Console,
-    max_batch_size: int,
+    max_batch_size: int | None,
     time_limit_seconds: float,
 ) -> ProbeReport:
-    """Try one batch size after the other on this machine; print each trial as it ends, then what was found."""
+    """Try one batch after the other on this machine; print each trial as it ends, then what was found.
+
+    `max_batch_size`: None to try contexts instead.
+    """
+    axis: Axis = "batch_size" if max_batch_size else "input_size"
+    max_size = max_batch_size or MODELS[cell.model].max_input_size
     given = parse_interpreters(python, tuple(FRAMEWORKS))
-    bounds = f"up to batch {max_batch_size:,} and {time_limit_seconds:,.0f} s"
+    bounds = f"up to {AXIS_WORDS[axis]} {max_size:,} and {time_limit_seconds:,.0f} s"
     what = f"{cell.model}, {cell.framework}, {cell.phase}, {cell.precision}, {cell.mode}"
     with hold_host_lock("probe") as lock, tempfile.TemporaryDirectory(prefix="benchmatrix-probe-") as folder:
         # After the lock, which has ended what a killed run left.
@@ -209,22 +219,23 @@ def search_here(
         console.print(f"probing {what} on {gpu_name or 'the CPU'}: {bounds}", soft_wrap=True)
         deadline = time.monotonic() + time_limit_seconds
 
-        def try_batch(batch_size: int) -> Trial:
-            trial = _try_batch(executor, cell, batch_size, deadline - time.monotonic())
-            console.print(describe_trial(trial), soft_wrap=True)
+        def try_size(size: int) -> Trial:
+            trial = _try_size(executor, cell, {axis: size}, deadline - time.monotonic())
+            console.print(describe_trial(trial, axis), soft_wrap=True)
             return trial
 
-        found = search_largest_batch(
-            try_batch,
-            multiple=cell.num_gpus,
-            max_batch_size=max_batch_size,
+        found = search_largest(
+            try_size,
+            multiple=cell.num_gpus if axis == "batch_size" else CONTEXT_STEP,
+            max_size=max_size,
             is_time_up=lambda: time.monotonic() >= deadline,
         )
     report = ProbeReport(
         **dict(found),
         cell=cell,
+        axis=axis,
         gpu=gpu_name,
-        max_batch_size=max_batch_size,
+        max_size=max_size,
         time_limit_seconds=time_limit_seconds,
         memory_limit_bytes=limit_bytes,
     )
@@ -232,9 +243,9 @@ def search_here(
     return report
 
 
-def _try_batch(executor: LocalExecutor, cell: Cell, batch_size: int, seconds_left: float) -> Trial:
+def _try_size(executor: LocalExecutor, cell: Cell, size: dict[Axis, int], seconds_left: float) -> Trial:
     planned = PlannedCell(
-        cell=Cell.model_validate(cell.model_dump() | {"batch_size": batch_size}),
+        cell=Cell.model_validate(cell.model_dump() | size),
         repeats=1,
         timeout_seconds=max(1.0, seconds_left),
     )
@@ -242,7 +253,7 @@ def _try_batch(executor: LocalExecutor, cell: Cell, batch_size: int, seconds_lef
     result = executor.measure_repeat(Repeat(planned=planned, number=1))
     outcome = name_outcome(result)
     return Trial(
-        batch_size=batch_size,
+        size=next(iter(size.values())),
         outcome=outcome,
         seconds=time.monotonic() - start,
         message=result.error.message if result.error else "",
@@ -250,11 +261,18 @@ def _try_batch(executor: LocalExecutor, cell: Cell, batch_size: int, seconds_lef
     )
 
 
-def make_cell(model: str, framework: str, **options: Any) -> Cell:
-    """Return the cell of the first trial, with defaults for options that are None. Raise UserError if one is wrong."""
+def make_cell(model: str, framework: str, context_of: int | None = None, **options: Any) -> Cell:
+    """Return the cell of the first trial, with defaults for options that are None. Raise UserError if one is wrong.
+
+    `context_of`: the sequences whose largest context is searched; None to search the batch.
+    """
     if model not in MODELS:
         raise UserError(f"MODEL {model}: unknown; {suggest_word(model, list(MODELS))}")
     spec = MODELS[model]
+    if context_of is not None:
+        if model not in DECODERS:
+            raise UserError(f"--context-of {context_of}: {model} has no context; {', '.join(DECODERS)} have one")
+        options |= {"batch_size": context_of, "input_size": CONTEXT_STEP}
     defaults = {
         "phase": spec.phases[0],
         "input_size": spec.input_size,
@@ -262,9 +280,9 @@ def make_cell(model: str, framework: str, **options: Any) -> Cell:
         "mode": DEFAULT_MODES.get(framework),
     }
     given = {key: value for key, value in options.items() if value is not None}
-    fields = defaults | given | SHORT_PROTOCOL | {"model": model, "framework": framework}
+    fields = defaults | {"batch_size": options["num_gpus"]} | given | SHORT_PROTOCOL
     try:
-        return Cell.model_validate(fields | {"batch_size": options["num_gpus"]})
+        return Cell.model_validate(fields | {"model": model, "framework": framework})
     except ValidationError as error:
         raise _name_option(error, fields) from None
 
@@ -315,9 +333,12 @@ def read_memory(result: Result, memory_limit_bytes: int | None) -> dict[str, int
 OUTCOME_STYLES = {"fits": "green", "out-of-memory": "yellow", "time-limit": "red", "failure": "red"}
 
 
-def describe_trial(trial: Trial) -> Text:
+AXIS_WORDS: dict[Axis, str] = {"batch_size": "batch", "input_size": "context"}
+
+
+def describe_trial(trial: Trial, axis: Axis) -> Text:
     line = Text.assemble(
-        f"batch {trial.batch_size:>9,}  ",
+        f"{AXIS_WORDS[axis]} {trial.size:>9,}  ",
         (f"{trial.outcome:<13}", OUTCOME_STYLES[trial.outcome]),
         f"  {trial.seconds:6.1f} s",
     )
@@ -329,19 +350,21 @@ def describe_trial(trial: Trial) -> Text:
 
 
 def describe_report(report: ProbeReport) -> str:
-    largest, failing = report.largest_batch_size, report.smallest_failing_batch_size
+    largest, failing, what = report.largest, report.smallest_failing, AXIS_WORDS[report.axis]
     within = ""
     if report.memory_limit_bytes is not None:
         within = f" into {_format_gibibytes(report.memory_limit_bytes)}, the memory available here"
-    known = f"batch {largest:,} fits{within}" if largest else f"no batch is known to fit{within}"
+    known = f"{what} {largest:,} fits{within}" if largest else f"no {what} is known to fit{within}"
     if failing:
         known += f", {failing:,} does not"
     match report.ended_by:
         case "found" if largest:
-            return f"largest batch that fits{within}: {largest:,} ({failing:,} does not)"
+            return f"largest {what} that fits{within}: {largest:,} ({failing:,} does not)"
         case "found":
-            return f"not even a batch of {failing:,} fits{within}"
-        case "max-batch-size":
+            return f"not even a {what} of {failing:,} fits{within}"
+        case "max-size" if report.axis == "input_size":
+            return f"{known}, the most that {report.cell.model} has positions for"
+        case "max-size":
             return f"{known}; this is the upper bound, raise --max-batch-size to look further"
         case "time-limit":
             return f"the time is up: {known}; raise --deadline to look further"

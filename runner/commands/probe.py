@@ -21,6 +21,7 @@ from runner.terminal import echo
 
 RUN_PANEL = "With --run"
 OF_RUNS = ("store", "level")
+OF_CELLS = ("phase", "precision", "mode", "input_size", "num_classes", "num_gpus", "context_of")
 
 ModelArgument = Annotated[
     str | None,
@@ -42,6 +43,16 @@ DeadlineOption = Annotated[
         metavar="TIME",
         help="Time for the whole search.",
         show_default="30m",
+    ),
+]
+SizeOption = Annotated[int | None, typer.Option(metavar="NUMBER", help="Pixels, tokens or rows; default: the model's.")]
+ContextOption = Annotated[
+    int | None,
+    typer.Option(
+        "--context-of",
+        min=1,
+        metavar="SEQUENCES",
+        help="Search the largest context of a language model for so many sequences at once, not the batch.",
     ),
 ]
 RunsOption = Annotated[
@@ -71,18 +82,17 @@ def probe(
     deadline: DeadlineOption = 1800.0,
     python: PythonOption = None,
     as_json: JsonOption = False,
-    input_size: Annotated[
-        int | None, typer.Option(metavar="NUMBER", help="Pixels, tokens or rows; default: the model's.")
-    ] = None,
+    input_size: SizeOption = None,
     num_gpus: Annotated[int, typer.Option(metavar="NUMBER", help="GPUs that share the batch.")] = 1,
     num_classes: Annotated[int | None, typer.Option(metavar="NUMBER", help="Default: the model's.")] = None,
+    context_of: ContextOption = None,
     run_ids: RunsOption = None,
     store: RunStoreOption = DEFAULT_STORE,
     level: Annotated[
         float, typer.Option(metavar="PERCENT", help="Level of the intervals.", rich_help_panel=RUN_PANEL)
     ] = 95.0,
 ) -> None:
-    """Find the largest batch of MODEL that fits into memory, trying each in a fresh process.
+    """Find the largest batch of MODEL, or context, that fits into memory, trying each in a fresh process.
 
     With --run, fit memory over batch size to measured cells: the largest batch for cards of 16 to 141 GB, with
     intervals.
@@ -98,24 +108,18 @@ def probe(
     from runner.local.hardware import explain_unsupported, find_gpu
     from runner.probe import make_cell, search_here
 
+    if context_of is not None:
+        refuse_given(context, ("input_size", "max_batch_size"), "does not go with --context-of; leave one out")
     gpu = find_gpu()
-    cell = make_cell(
-        model,
-        framework,
-        device=device or ("cpu" if gpu is None else "gpu"),
-        phase=phase,
-        precision=precision,
-        mode=mode,
-        input_size=input_size,
-        num_classes=num_classes,
-        num_gpus=num_gpus,
-    )
+    options = {name: context.params[name] for name in OF_CELLS}
+    cell = make_cell(model, framework, device=device or ("cpu" if gpu is None else "gpu"), **options)
     if max_batch_size < num_gpus:
         raise UserError(f"--max-batch-size {max_batch_size}: is below the smallest batch, {num_gpus}; give more")
     if reason := explain_unsupported(cell, gpu):
         raise UserError(f"this cannot be probed here: {reason}")
     gpu_name, console = gpu.name if gpu and cell.device == "gpu" else None, make_error_console() if as_json else CONSOLE
-    report = search_here(cell, gpu_name, python or [], console, max_batch_size, deadline)
+    max_size = max_batch_size if context_of is None else None
+    report = search_here(cell, gpu_name, python or [], console, max_size, deadline)
     if as_json:
         echo(report.to_json())
     raise typer.Exit(0 if report.is_conclusive else EXIT_NOT_OK)

@@ -7,11 +7,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from factories import make_cell, make_failed_result, make_gpu_use, make_memory, make_result
-from runner.probe import BatchSearch, Trial, TrialOutcome, name_outcome, read_memory, search_largest_batch
+from runner.probe import Search, Trial, TrialOutcome, name_outcome, read_memory, search_largest
 
 
 def make_trial(batch_size: int, outcome: TrialOutcome) -> Trial:
-    return Trial(batch_size=batch_size, outcome=outcome, seconds=1.0)
+    return Trial(size=batch_size, outcome=outcome, seconds=1.0)
 
 
 def make_machine(capacity: int) -> Callable[[int], Trial]:
@@ -20,24 +20,22 @@ def make_machine(capacity: int) -> Callable[[int], Trial]:
 
 
 def search(
-    try_batch: Callable[[int], Trial], *, multiple: int = 1, max_batch_size: int = 1000, num_trials: int = 100
-) -> BatchSearch:
+    try_batch: Callable[[int], Trial], *, multiple: int = 1, max_size: int = 1000, num_trials: int = 100
+) -> Search:
     left = iter([False] * num_trials)
-    return search_largest_batch(
-        try_batch, multiple=multiple, max_batch_size=max_batch_size, is_time_up=lambda: next(left, True)
-    )
+    return search_largest(try_batch, multiple=multiple, max_size=max_size, is_time_up=lambda: next(left, True))
 
 
-def list_sizes(found: BatchSearch) -> list[int]:
-    return [trial.batch_size for trial in found.tries]
+def list_sizes(found: Search) -> list[int]:
+    return [trial.size for trial in found.tries]
 
 
 @pytest.mark.parametrize(
     ("capacity", "multiple", "bound", "odd", "sizes", "ended_by", "largest", "failing"),
     [
-        (1000, 1, 6, None, [1, 4, 6], "max-batch-size", 6, None),
-        (1000, 4, 15, None, [4, 12], "max-batch-size", 12, None),
-        (1000, 1, 1, None, [1], "max-batch-size", 1, None),
+        (1000, 1, 6, None, [1, 4, 6], "max-size", 6, None),
+        (1000, 4, 15, None, [4, 12], "max-size", 12, None),
+        (1000, 1, 1, None, [1], "max-size", 1, None),
         (0, 1, 1000, None, [1], "found", None, 1),
         # Another failure or a hang ends the search with what is known.
         (11, 1, 1000, "failure", [1, 4, 8, 16, 12], "failure", 8, 16),
@@ -53,10 +51,10 @@ def test_a_search_ends_at_its_bound_at_the_limit_or_at_a_trial_that_tells_nothin
     found = search(
         lambda size: make_trial(size, odd) if odd and size == 12 else machine(size),
         multiple=multiple,
-        max_batch_size=bound,
+        max_size=bound,
     )
     assert list_sizes(found) == sizes
-    assert (found.ended_by, found.largest_batch_size, found.smallest_failing_batch_size) == (ended_by, largest, failing)
+    assert (found.ended_by, found.largest, found.smallest_failing) == (ended_by, largest, failing)
 
 
 GIB = 2**30
@@ -81,9 +79,9 @@ class Machine:
     def try_batch(self, batch_size: int) -> Trial:
         need = self.measure_need(batch_size)
         if need > H200_BYTES:
-            return Trial(batch_size=batch_size, outcome="out-of-memory", seconds=1.0)
+            return Trial(size=batch_size, outcome="out-of-memory", seconds=1.0)
         return Trial(
-            batch_size=batch_size,
+            size=batch_size,
             outcome="fits",
             seconds=1.0,
             peak_bytes=need,
@@ -95,14 +93,14 @@ class Machine:
 def test_the_limit_of_cyclegan_on_an_h200_takes_four_trials() -> None:
     """64 fit and 66 do not (2026-11-21); doubling and bisection took 1 to 64, 128 and six more."""
     machine = Machine(fixed_bytes=0.9 * GIB, sample_bytes=(H200_BYTES - 0.9 * GIB) / 64.9)
-    found = search(machine.try_batch, max_batch_size=BOUND)
+    found = search(machine.try_batch, max_size=BOUND)
     assert list_sizes(found) == [1, 4, 64, 65]
-    assert (found.ended_by, found.largest_batch_size, found.smallest_failing_batch_size) == ("found", 64, 65)
+    assert (found.ended_by, found.largest, found.smallest_failing) == ("found", 64, 65)
 
 
 def test_a_prediction_that_is_too_high_is_left_in_steps_that_double() -> None:
     machine = Machine(fixed_bytes=GIB, sample_bytes=(H200_BYTES - GIB) / 40.5, error=0.25)
-    assert list_sizes(search(machine.try_batch, max_batch_size=BOUND)) == [1, 4, 50, 49, 47, 43, 35, 39, 41, 40]
+    assert list_sizes(search(machine.try_batch, max_size=BOUND)) == [1, 4, 50, 49, 47, 43, 35, 39, 41, 40]
 
 
 @settings(deadline=None)
@@ -126,11 +124,9 @@ def test_the_true_limit_is_always_found(
         block_bytes=max(1, block_mebibytes * 2**20),
         error=error,
     )
-    found = search(machine.try_batch, multiple=multiple, max_batch_size=bound)
+    found = search(machine.try_batch, multiple=multiple, max_size=bound)
     sizes = range(multiple, bound + 1, multiple)
-    assert found.largest_batch_size == max(
-        (size for size in sizes if machine.measure_need(size) <= H200_BYTES), default=None
-    )
+    assert found.largest == max((size for size in sizes if machine.measure_need(size) <= H200_BYTES), default=None)
     tried = list_sizes(found)
     assert len(tried) == len(set(tried)) <= 2 * (bound // multiple).bit_length() + 4
 

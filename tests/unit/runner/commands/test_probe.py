@@ -46,7 +46,7 @@ def test_json_goes_to_stdout_and_the_trials_to_stderr(call_probe: CallMain) -> N
 
     report = ProbeReport.model_validate_json(out)
     assert (code, report.ended_by) == (0, "found")
-    assert (report.largest_batch_size, report.smallest_failing_batch_size) == (11, 12)
+    assert (report.largest, report.smallest_failing) == (11, 12)
     cell = report.cell  # the fewest steps, and no sampling
     assert (cell.model, cell.phase, cell.precision, cell.input_size) == ("conv6", "infer", "bf16", 64)
     assert (cell.num_warmup_steps, cell.num_steps, cell.min_seconds) == (1, 1, 0.0)
@@ -54,6 +54,18 @@ def test_json_goes_to_stdout_and_the_trials_to_stderr(call_probe: CallMain) -> N
     assert (report.tries[0].peak_bytes, report.tries[0].message) == (GIB, "")
     assert (report.tries[3].peak_bytes, report.tries[3].message) == (None, "OutOfMemoryError: there is no more")
     assert len(err.splitlines()) == 9
+
+
+def test_the_largest_context_of_so_many_sequences(call_main: CallMain, call_probe: CallMain) -> None:
+    words = ("llama-tiny", "--context-of", "3", "--phase", "decode", "--json")
+    code, out, err = call_main("probe", *words, "--python", "./python", "--device", "cpu")
+
+    report = ProbeReport.model_validate_json(out)
+    assert (code, report.axis, report.cell.batch_size, report.ended_by) == (0, "input_size", 3, "max-size"), err
+    assert [trial.size for trial in report.tries] == [1024, 2048]
+    assert "context 2,048 fits" in err
+    code, _, err = call_probe("--context-of", "3")
+    assert (code, err) == (2, "error: --context-of 3: conv6 has no context; llama-tiny, llama-1b, llama-8b have one\n")
 
 
 def test_trials_share_the_caches_of_compiled_kernels_which_end_with_the_search(
@@ -68,7 +80,7 @@ def test_trials_share_the_caches_of_compiled_kernels_which_end_with_the_search(
     )
 
     report = ProbeReport.model_validate_json(out)
-    assert (code, report.ended_by, report.largest_batch_size) == (0, "max-batch-size", 4), err
+    assert (code, report.ended_by, report.largest) == (0, "max-size", 4), err
     assert (report.cell.framework, report.cell.mode, report.cell.num_classes) == ("jax", "compiled", 7)
     lines = set((workspace.folder / "caches").read_text().splitlines())
     assert len(lines) == 1
@@ -94,10 +106,10 @@ def test_a_real_search_finds_what_fits_into_the_memory_that_there_is(
     report = ProbeReport.model_validate_json(done.stdout)
     assert (done.returncode, report.ended_by) == (0, "found"), done.stderr
     assert report.memory_limit_bytes == 594 * 10**6
-    assert report.largest_batch_size is not None
-    assert report.smallest_failing_batch_size == report.largest_batch_size + 1
+    assert report.largest is not None
+    assert report.smallest_failing == report.largest + 1
     # The matrices alone stay below the limit; the rest is the framework's.
-    assert 0.1 < report.largest_batch_size * 3 * 3000**2 * 4 / report.memory_limit_bytes < 1.0
+    assert 0.1 < report.largest * 3 * 3000**2 * 4 / report.memory_limit_bytes < 1.0
 
 
 def test_a_visible_gpu_is_taken_and_shares_the_batch_with_others(
@@ -111,8 +123,8 @@ def test_a_visible_gpu_is_taken_and_shares_the_batch_with_others(
 
     report = ProbeReport.model_validate_json(out)
     assert (code, report.cell.device, report.gpu, report.memory_limit_bytes) == (0, "gpu", gpus.name, None)
-    assert [trial.batch_size for trial in report.tries] == [4, 16, 8, 12]
-    assert report.largest_batch_size == 8
+    assert [trial.size for trial in report.tries] == [4, 16, 8, 12]
+    assert report.largest == 8
 
 
 @pytest.mark.parametrize(

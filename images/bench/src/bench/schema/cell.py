@@ -109,7 +109,8 @@ class Cell(CheckedDocument, PlanDocument):
     """Length of the timed window, at the least: more steps than `num_steps` are taken until it is reached."""
     sampling_seconds: Seconds = 3.0
     """Length of the pass after the timed window, in which a GPU's clocks, power, energy and memory are sampled, at the
-    least. 0: no such pass, and on a CPU no matrix products before and after the window. A CPU's counters need none."""
+    least. 0: no such pass, no error of a precision, and on a CPU no matrix products before and after the window. A
+    CPU's counters need no pass."""
     num_profiled_steps: Annotated[int, Field(ge=0, le=100)] = 5
     """Steps of the pass after that one, under the framework's profiler, which shows how long kernels keep a GPU busy.
     0: no such pass. A CPU has none. Five: equal steps have equal kernels, and a training step can have ten thousand,

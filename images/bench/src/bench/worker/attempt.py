@@ -157,7 +157,8 @@ class Attempt:
         del workload  # what follows on a CPU needs memory of its own
         roofline = probes.make_roofline(framework, environment, samples)
         probes.calibrate(framework, environment)
-        if self._order.repeat == 1 and not self._cell.is_shared:  # every repeat has the same weights
+        wants_error = self._cell.sampling_seconds > 0 and not self._cell.is_shared
+        if wants_error and self._order.repeat == 1:  # every repeat has the same weights
             error = probes.run("error of the precision", None, framework.measure_precision_error, self._cell)
             passes = passes | {"precision_error": error}
         inputs = ValidityInputs(
