@@ -35,7 +35,7 @@ from bench.schema import (
 )
 from bench.store import Store, confirmation_run_id, decision_key, is_confirmation, notice_key, report_key, suspicion_key
 from bench.store.documents import read_runs
-from collector.changes import ChangeHistory, RecordedChange, read_history
+from collector.changes import ChangeHistory, RecordedChange, name_changed, read_history
 from collector.files import replace_steering, replace_text
 from collector.nights.detection import MIN_NIGHTS_BEFORE, READ_COLUMNS, read_nights
 from collector.nights.suspicions import Confirmation, NightRun, decide, suspect
@@ -332,11 +332,10 @@ def format_text(alarm: Alarm) -> str:
         f"*{alarm.matrix}: {count} confirmed regression{'s' if count > 1 else ''}* in the night {alarm.night_run_id}"
     ]
     for change in alarm.regressions[:MAX_SHOWN]:
-        name = change.cell_ids[0] if change.num_cells == 1 else f"{change.num_cells} cells on {change.hardware}"
-        shift = f"{100 * (change.shift.ratio - 1):+.1f} %"
-        lines.append(
-            f"• {escape_slack(name)}: step time {shift}, first in {change.since_run_id}. {_list_changes(change)}"
-        )
+        name = name_changed(change)
+        of_steps = "step time " * (change.metric == "step-time")
+        shift = f"{of_steps}{100 * (change.shift.ratio - 1):+.1f} %"
+        lines.append(f"• {escape_slack(name)}: {shift}, first in {change.since_run_id}. {_list_changes(change)}")
     if count > MAX_SHOWN:
         lines.append(f"and {count - MAX_SHOWN} more")
     return "\n".join([*lines, f"report: {escape_slack(alarm.report)}"])
@@ -403,6 +402,7 @@ def _describe(change: RecordedChange) -> AlarmedChange:
         change_id=suspicion.change_id,
         cell_ids=suspicion.cell_ids,
         num_cells=suspicion.num_cells,
+        metric=suspicion.metric,
         hardware=suspicion.hardware,
         since_run_id=suspicion.first_run_id,
         shift=change.shift,
@@ -451,8 +451,9 @@ def list_lines(report: NightReport) -> list[str]:
 
 def list_change_lines(change: RecordedChange) -> list[str]:
     suspicion, decision = change.suspicion, change.decision
-    name = suspicion.cell_ids[0] if suspicion.num_cells == 1 else f"all {suspicion.num_cells} on {suspicion.hardware}"
-    lines = [f"{change.state:<9}  {format_shift(change.shift)}  {name}  since {suspicion.first_run_id}"]
+    lines = [
+        f"{change.state:<9}  {format_shift(change.shift)}  {name_changed(suspicion)}  since {suspicion.first_run_id}"
+    ]
     if decision is not None:
         lines.append(f"           {decision.reason}")
     lines += [f"           {part.what}: {part.before} -> {part.after}" for part in suspicion.changes]
@@ -460,6 +461,6 @@ def list_change_lines(change: RecordedChange) -> list[str]:
 
 
 def format_shift(shift: Shift) -> str:
-    """Return by how much a step time changed, with its interval, in per cent."""
+    """Return by how much a time changed, with its interval, in per cent."""
     low, middle, high = (100 * (value - 1) for value in (shift.low, shift.ratio, shift.high))
     return f"{middle:+.1f} % ({low:+.1f} to {high:+.1f})"

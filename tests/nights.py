@@ -7,9 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from bench.schema import Cell, Run
+from bench.schema import Cell, CompiledPrograms, Run
 from bench.store import Store
-from factories import START, make_cell, make_environment, make_result, make_run, make_validity, put_documents
+from factories import (
+    START,
+    make_cell,
+    make_environment,
+    make_phases,
+    make_result,
+    make_run,
+    make_validity,
+    put_documents,
+)
 
 CELLS = tuple(make_cell(batch_size=size) for size in (1, 2, 4))
 SLOWED = CELLS[1]
@@ -33,7 +42,8 @@ class SimulatedNights:
         disturbed: Collection[Cell] = (),
         **overrides: Any,
     ) -> Run:
-        """Write the run of a night; `factors`: by which cells (by their ids) take longer than 0.1 s.
+        """Write the run of a night; `factors`: by which cells (by their ids) take longer than 0.1 s, and
+        `import` than 20 steps.
 
         `disturbed`: cells whose repeats all have the verdict `contaminated`.
         """
@@ -58,7 +68,7 @@ class SimulatedNights:
     def _put(
         self, run: Run, factors: Mapping[str, float], environment: Mapping[str, Any], disturbed: Collection[Cell] = ()
     ) -> None:
-        results = []
+        results, imports = [], 2 * factors.get("import", 1.0)
         for planned in run.cells:
             night = 0.01 * self.rng.standard_normal()
             for repeat in range(1, planned.repeats + 1):
@@ -71,6 +81,8 @@ class SimulatedNights:
                         repeat=repeat,
                         started_at=run.created_at,
                         step_seconds=(seconds, seconds, seconds),
+                        phases=make_phases((seconds,) * 3, (0.2, 0.1), import_seconds=imports * float(np.exp(log))),
+                        compiled_programs=CompiledPrograms(),
                         environment=make_environment(**environment),
                         validity=make_validity("contaminated") if planned.cell in disturbed else make_validity(),
                     )

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import optimize, special, stats
 
-from bench.schema import Cell, Outcome, Run, Shift
+from bench.schema import Cell, Outcome, Run, Shift, WatchedMetric
 from collector.results.frames import group_rows, list_rows
 from collector.results.hosts import Place
 from collector.results.load import unify_centers
@@ -43,9 +43,13 @@ FACTS = {
 READ_COLUMNS = (
     *("run_id", "cell_id", "status", "verdict", "environment_id", "cpu_model", "gpu_name", "image_id"),
     *("instance_type", "driver_version", "framework_version", "python_version", "num_threads", "kubelet_version"),
-    *("center_step_seconds", "mean_step_seconds", "summarized_by", "finished_at", *CENTER_RATES),
+    *("center_step_seconds", "mean_step_seconds", "summarized_by", "finished_at", "cold_start_seconds", *CENTER_RATES),
     *Place._fields,
 )
+
+
+WATCHED: dict[WatchedMetric, str] = {"step-time": "center_step_seconds", "cold-start": "cold_start_seconds"}
+"""What nights are watched for, and its column of the results."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,15 +59,16 @@ class SeriesKey:
     cell: Cell
     cpu_model: str
     gpu_name: str | None
+    metric: WatchedMetric = "step-time"
 
     @property
     def hardware(self) -> str:
         return self.cpu_model if self.gpu_name is None else f"{self.cpu_model}, {self.gpu_name}"
 
     @property
-    def group(self) -> tuple[str, str]:
-        """What cells that share the noise of a night have in common: device and hardware."""
-        return self.cell.device, self.hardware
+    def group(self) -> "Group":
+        """What cells that share the noise of a night have in common."""
+        return self.cell.device, self.hardware, self.metric
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +78,7 @@ class Nights:
     runs: tuple[Run, ...]
     keys: tuple[SeriesKey, ...]
     logs: FloatArray
-    """Mean of the logs of the repeats' step times (seconds), shape (series, nights)."""
+    """Mean of the logs of the repeats' times (seconds), shape (series, nights)."""
     num_repeats: IntArray
     """Repeats that count, shape (series, nights)."""
     sums_of_squares: FloatArray
@@ -95,8 +100,17 @@ class Nights:
             means = single[:, np.newaxis] / self.num_repeats
         return np.where(self.num_repeats > 0, means, np.nan)
 
-    def find_groups(self) -> dict[tuple[str, str], IntArray]:
-        rows: dict[tuple[str, str], list[int]] = {}
+    def select(self, rows: list[int]) -> "Nights":
+        return replace(
+            self,
+            keys=tuple(self.keys[row] for row in rows),
+            logs=self.logs[rows],
+            num_repeats=self.num_repeats[rows],
+            sums_of_squares=self.sums_of_squares[rows],
+        )
+
+    def find_groups(self) -> dict["Group", IntArray]:
+        rows: dict[Group, list[int]] = {}
         for row, key in enumerate(self.keys):
             rows.setdefault(key.group, []).append(row)
         return {group: np.array(found) for group, found in rows.items()}
@@ -107,7 +121,7 @@ class CellNight:
     """The repeats of a cell that count in one run."""
 
     logs: tuple[float, ...]
-    """Of their step times in seconds."""
+    """Of their times in seconds."""
     facts: Facts
 
     @property
@@ -138,13 +152,14 @@ def read_nights(runs: Mapping[str, Run], results: pd.DataFrame) -> dict[str, Cel
             sound = [row for row in repeats if row["verdict"] in SOUND_VERDICTS]
             counted = sound or [row for row in repeats if row["verdict"] == UNSOUND_BUT_SLOW]
             for (cpu_model, gpu_name), own in group_rows(counted, ["cpu_model", "gpu_name"]).items():
-                logs = np.log([row["center_step_seconds"] for row in own])
                 facts = {
                     fact: frozenset(str(row[column]) for row in own if row[column] is not None)
                     for fact, column in FACTS.items()
                 }
-                key = SeriesKey(cell=cells[cell_id], cpu_model=cpu_model, gpu_name=gpu_name)
-                night[key] = CellNight(logs=tuple(map(float, logs)), facts=facts)
+                for metric, column in WATCHED.items():
+                    key = SeriesKey(cell=cells[cell_id], cpu_model=cpu_model, gpu_name=gpu_name, metric=metric)
+                    if logs := tuple(math.log(row[column]) for row in own if row[column]):
+                        night[key] = CellNight(logs=logs, facts=facts)
         found[str(run_id)] = night
     return found
 
@@ -176,8 +191,8 @@ NUM_SURE_NIGHTS = 7
 """Nights before a change that are asked for where there are more nights than that."""
 MIN_NIGHTS_BEFORE = 2
 CONFIDENCE = 0.95
-Group = tuple[str, str]
-"""Device and hardware."""
+Group = tuple[str, str, WatchedMetric]
+"""Device, hardware, and what is watched."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +217,7 @@ class Seen:
     first: int
     """The first night after the change, by its column."""
     shift: float
-    """Log of the step time after the change over the one before."""
+    """Log of the time after the change over the one before."""
     log_interval: tuple[float, float]
     """The 95 % interval of the shift."""
     p_value: float
@@ -232,10 +247,19 @@ def look_for_changes(nights: Nights, starts: Starts = NO_STARTS, *, p_value: flo
 def look(nights: Nights, starts: Starts = NO_STARTS, *, p_value: float = 1.0) -> list[Seen]:
     """Return what the newest night shows of each series and group, the least likely by chance first.
 
-    Those whose p-value is not below `p_value` are left out; 1: those of which nothing can be said.
+    Those whose p-value is not below `p_value` are left out; 1: those of which nothing can be said. Series learn noise
+    from those of the same metric.
     """
-    if not nights.keys or len(nights.runs) < 2:
-        return []
+    found = []
+    for metric in WATCHED:
+        rows = [row for row, key in enumerate(nights.keys) if key.metric == metric]
+        if rows and len(nights.runs) > 1:
+            own = _look_at_metric(nights.select(rows), starts, p_value)
+            found += [replace(seen, rows=tuple(rows[row] for row in seen.rows)) for seen in own]
+    return sorted(found, key=lambda seen: seen.p_value)
+
+
+def _look_at_metric(nights: Nights, starts: Starts, p_value: float) -> list[Seen]:
     cell_starts = np.array([starts.cells.get(key, 0) for key in nights.keys], dtype=np.int64)
     levels, common = find_levels(nights.logs, cell_starts), np.zeros_like(nights.logs)
     groups = {group: rows for group, rows in nights.find_groups().items() if len(rows) >= MIN_GROUP_CELLS}
@@ -254,7 +278,7 @@ def look(nights: Nights, starts: Starts = NO_STARTS, *, p_value: float = 1.0) ->
             seen = make(rows=tuple(present), group=names[index], is_of_group=True, levels=())
             before = take_medians(nights.logs[present, group_starts[index] : seen.first])
             found.append(replace(seen, levels=tuple(map(float, before))))
-    return sorted(found, key=lambda seen: seen.p_value)
+    return found
 
 
 def _look_at_series(

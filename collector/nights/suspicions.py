@@ -102,7 +102,8 @@ def decide(
     table, starts = _tabulate(nights, history)
     seen = _find(suspicion, table, starts)
     alone = None if seen is None else measure_alone(seen, table, night.again, suspicion.cell_ids)
-    repeats = sum(len(found.logs) for key, found in night.again.items() if key.cell.cell_id in suspicion.cell_ids)
+    measured = [night.again[key] for row in seen.rows if (key := table.keys[row]) in night.again] if seen else []
+    repeats = sum(len(found.logs) for found in measured)
     if seen is None or alone is None:
         reason = "no repeat of its confirmation counts: none ended well on the same hardware and type of node"
         return _make_decision(suspicion, confirmation, outcome="undecided", reason=reason)
@@ -122,10 +123,11 @@ def _tabulate(nights: Sequence[NightRun], history: ChangeHistory) -> tuple[Night
         if change.state != "confirmed" or column is None:
             continue
         if suspicion.num_cells > 1:
-            starts.groups[suspicion.device, suspicion.hardware] = column
+            starts.groups[suspicion.device, suspicion.hardware, suspicion.metric] = column
             continue
         for key in table.keys:
-            if key.cell.cell_id in suspicion.cell_ids and key.hardware == suspicion.hardware:
+            is_same = key.group == (suspicion.device, suspicion.hardware, suspicion.metric)
+            if is_same and key.cell.cell_id in suspicion.cell_ids:
                 starts.cells[key] = column
     return table, starts
 
@@ -134,9 +136,10 @@ def _make_suspicion(seen: Seen, table: Nights, night: NightRun) -> Suspicion:
     run = night.run
     keys = [table.keys[row] for row in seen.rows]
     chosen = tuple(sorted(key.cell.cell_id for key in keys[:CELLS_OF_GROUP]))
-    device, hardware = seen.group
+    device, hardware, metric = seen.group
     direction: Direction = "slower" if seen.shift > 0 else "faster"
     scope = f"{device} {hardware}" if seen.is_of_group else chosen[0] + hardware
+    scope += f"/{metric}" if metric != "step-time" else ""
     types = {name for key in keys if key in night.cells for name in night.cells[key].instance_types}
     most = max(planned.repeats for planned in run.cells if planned.cell.cell_id in chosen)
     is_again = direction == "slower"
@@ -144,6 +147,7 @@ def _make_suspicion(seen: Seen, table: Nights, night: NightRun) -> Suspicion:
         matrix=run.matrix,
         change_id=hash_text(f"{run.matrix}/{run.run_id}/{direction}/{scope}"),
         direction=direction,
+        metric=metric,
         cell_ids=chosen,
         num_cells=len(keys),
         device=keys[0].cell.device,
@@ -175,9 +179,9 @@ def _make_decision(suspicion: Suspicion, confirmation: Confirmation | None, **fi
 
 def _find(suspicion: Suspicion, table: Nights, starts: Starts) -> Seen | None:
     """Return what the night shows of the suspicion's series now; None where nothing can be said."""
-    is_of_group = suspicion.num_cells > 1
+    is_of_group, group = suspicion.num_cells > 1, (suspicion.device, suspicion.hardware, suspicion.metric)
     for seen in look(table, starts):
-        is_same = seen.is_of_group == is_of_group and seen.group == (suspicion.device, suspicion.hardware)
+        is_same = seen.is_of_group == is_of_group and seen.group == group
         if is_same and (is_of_group or table.keys[seen.rows[0]].cell.cell_id in suspicion.cell_ids):
             return seen
     return None

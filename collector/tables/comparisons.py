@@ -18,7 +18,7 @@ from bench.schema import Environment
 from collector import units
 from collector.analysis import Analysis
 from collector.cell_words import take_images
-from collector.changes import RecordedChange
+from collector.changes import RecordedChange, name_changed
 from collector.comparisons import (
     DEVICES,
     FRAMEWORKS,
@@ -289,16 +289,15 @@ def make_nights_table(analysis: Analysis) -> Table:
         text_column("reason", "reason"),
     ]
     rows = pd.DataFrame([_describe(change) for change in reversed(analysis.history.changes)])
-    remark = "Ratios of step times, after the change over before. docs/nights.md says how they are found and decided."
+    remark = "Ratios of times, after the change over before. docs/nights.md says how they are found and decided."
     return make_table("Changes over the nights", columns, rows, remark=remark)
 
 
 def _describe(change: RecordedChange) -> dict[str, str]:
     suspicion, decision, shift = change.suspicion, change.decision, change.shift
-    of_all = f"{suspicion.num_cells} cells on {suspicion.hardware}"
     parts = (f"{one.what}: {one.before or 'unknown'} → {one.after or 'unknown'}" for one in suspicion.changes)
     return {
-        "cell": suspicion.cell_ids[0] if suspicion.num_cells == 1 else of_all,
+        "cell": name_changed(suspicion),
         "shift": f"{100 * (shift.ratio - 1):+.1f}",
         "interval": f"{100 * (shift.low - 1):+.1f} to {100 * (shift.high - 1):+.1f}",
         "state": "waits to be measured again" if decision is None else decision.outcome,

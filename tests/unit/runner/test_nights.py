@@ -163,6 +163,20 @@ def test_all_cells_of_some_hardware_that_got_slower_are_one_change(nights: Simul
     assert 1.2 < of_all.shift.ratio < 1.4
 
 
+def test_a_slower_start_is_a_change_of_its_own(nights: SimulatedNights) -> None:
+    for number in range(8):
+        nights.put_night(number)
+    nights.put_night(8, factors={"import": 2.0})
+    pending = look(nights).pending
+    assert {(suspicion.metric, *suspicion.cell_ids) for suspicion in pending} == {
+        ("cold-start", cell.cell_id) for cell in nights.cells
+    }
+    again = present(pending[0].confirmation_run_id)
+    nights.put_confirmation(again, nights.cells, factors={"import": 2.0})
+    lines = list_lines(look(nights))
+    assert sum("confirmed" in line and line.split("  ")[2].endswith(", cold start") for line in lines) == 3
+
+
 @pytest.mark.parametrize("matrix", [None, "nightly"])
 def test_a_store_without_nights_is_one_message(nights: SimulatedNights, matrix: str | None) -> None:
     if matrix:

@@ -239,6 +239,7 @@ class RawRemoval(StoredDocument):
     results: Annotated[tuple[RemovedResult, ...], Field(min_length=1)]
 
 
+WatchedMetric = Literal["step-time", "cold-start"]
 Direction = Literal["slower", "faster"]
 Outcome = Literal["confirmed", "dismissed", "undecided"]
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -274,6 +275,8 @@ class Suspicion(StoredDocument):
     change_id: Name
     """8 hex digits, equal for equal cells and nights: a program that was killed writes the same document again."""
     direction: Direction
+    metric: WatchedMetric = "step-time"
+    """`cold-start`: import, build and first step together, where no compiled program was loaded."""
     cell_ids: Annotated[tuple[CellId, ...], Field(min_length=1)]
     """One cell; or several that share hardware and changed together, of which these are measured again."""
     num_cells: Count
@@ -332,6 +335,7 @@ class AlarmedChange(Document):
     change_id: Name
     cell_ids: tuple[CellId, ...]
     num_cells: Count
+    metric: WatchedMetric = "step-time"
     hardware: str
     since_run_id: Name
     """The first run after the change."""
