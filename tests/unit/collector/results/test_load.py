@@ -15,7 +15,7 @@ from collector.facts import state_outcome, state_resumption
 from collector.results.collection import Collection
 from collector.results.load import load_run
 from collector.results.summary import summarize_cells
-from factories import RUN_ID, START, make_cell, make_environment, make_result, make_run, make_validity, put_documents
+from factories import RUN_ID, START, make_cell, make_result, make_run, make_validity, put_documents
 from measured_runs import put_and_load
 
 
@@ -54,15 +54,6 @@ def test_a_row_holds_what_was_measured_in_seconds_and_bytes(store: Store) -> Non
     assert pd.isna(row["peak_memory_allocated_bytes"])
     assert (row["framework_version"], row["num_threads"]) == ("2.11.0", 2)
     assert row["started_at"] == START
-
-
-@pytest.mark.parametrize(("setting", "expected"), [(True, True), (False, False), ("on", None), (1, None)])
-def test_a_setting_of_another_type_than_its_column_is_missing_there(
-    setting: str | int | bool, expected: bool | None, store: Store
-) -> None:
-    result = make_result(environment=make_environment(settings={"cuda_graph": setting}))
-    column = put_and_load(store, make_run(repeats=1), [result]).results["cuda_graph"]
-    assert [None if pd.isna(value) else value for value in column] == [expected]
 
 
 def test_every_raw_step_is_in_the_samples(store: Store) -> None:
