@@ -15,7 +15,7 @@ from workspace import CallMain
 
 RUN = next((Path(__file__).parents[4] / "docs" / "results" / "2026-11-28-h200-llm" / "runs").iterdir())
 IDENTITY = ("run_id", "cell_id", "repeat", "attempt", "cell")
-ODD = (True, -1, 1.5, 1e300, "x", "\u202e<b>", "2026-01-01T00:00:00Z", None, [], ["x"], {}, {"x": "y"})
+ODD: tuple[Any, ...] = (True, -1, 1.5, 1e300, "x", "\u202e<b>", "2026-01-01T00:00:00Z", None, [], ["x"], {}, {"x": "y"})
 
 
 def list_paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
