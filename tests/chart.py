@@ -20,6 +20,16 @@ NEEDED: dict[str, Any] = {
     "profile": {"extends": "kind", "images": IMAGES},
 }
 """The least that an installation says."""
+MATRIX = {
+    "name": "mine",
+    "axes": {"framework": ["jax", "pytorch"], "phase": ["train", "infer"], "model": ["conv6"]},
+    "defaults": {
+        "device": "cpu",
+        "batch_size": 10_000_000,
+        "repeats": {"max": 5, "until": "5%"},
+        "seed": 4_000_000_000,
+    },
+}
 AFFINITY: Any = {
     "nodeAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": {

@@ -5,23 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from chart import NAMESPACE, find, find_pod, make_values, read_config, render
+from chart import MATRIX, NAMESPACE, find, find_pod, make_values, read_config, render
 from factories import make_cell
 from runner.kubernetes.names import JobKey
 from runner.kubernetes.rendering import JobRenderer
 from runner.matrix import CELL_KEYS, load_matrix
 from runner.profiles.loading import load_profile
-
-MATRIX = {
-    "name": "mine",
-    "axes": {"framework": ["jax", "pytorch"], "phase": ["train", "infer"], "model": ["conv6"]},
-    "defaults": {
-        "device": "cpu",
-        "batch_size": 10_000_000,
-        "repeats": {"max": 5, "until": "5%"},
-        "seed": 4_000_000_000,
-    },
-}
 
 
 def test_the_runner_reads_the_profile_that_the_chart_makes(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from chart import AFFINITY, CHART, OVERLAY, SPREAD, Manifest, find, find_pod, make_values, read_config, render
+from chart import CHART, OVERLAY, Manifest, find, find_pod, make_values, read_config, render
 from runner.profiles.loading import load_profile
 
 OPENSHIFT = CHART / "examples" / "openshift.yaml"
@@ -56,23 +56,6 @@ def test_the_selector_of_the_store_for_trying_is_that_of_the_first_version() -> 
     }
     assert deployment["spec"]["selector"]["matchLabels"] == expected
     assert expected.items() <= deployment["spec"]["template"]["metadata"]["labels"].items()
-
-
-def test_the_runner_is_placed_as_the_values_say() -> None:
-    values = make_values(
-        runner__affinity=AFFINITY,
-        runner__topologySpreadConstraints=SPREAD,
-        runner__nodeSelector={"pool": "control"},
-        runner__tolerations=[{"key": "control", "operator": "Exists"}],
-        runner__priorityClassName="high",
-        imagePullSecrets=["pull"],
-    )
-    for pod in list_runners(render(values)):
-        spec = pod["spec"]
-        assert (spec["affinity"], spec["topologySpreadConstraints"]) == (AFFINITY, SPREAD)
-        assert (spec["nodeSelector"], spec["priorityClassName"]) == ({"pool": "control"}, "high")
-        assert spec["tolerations"] == [{"key": "control", "operator": "Exists"}]
-        assert spec["imagePullSecrets"] == [{"name": "pull"}]
 
 
 def test_an_overlay_adds_to_what_the_runner_has() -> None:

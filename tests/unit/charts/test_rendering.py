@@ -14,6 +14,7 @@ from allpairspy import AllPairs
 from chart import (
     AFFINITY,
     CHART,
+    MATRIX,
     OVERLAY,
     RELEASE,
     SPREAD,
@@ -31,16 +32,6 @@ from runner.profiles.loading import load_profile
 
 VERSIONS = ("1.34", "1.35", "1.36")
 """Of Kubernetes, whose published schemas everything is checked against."""
-MATRIX = {
-    "name": "mine",
-    "axes": {"framework": ["jax", "pytorch"], "phase": ["train", "infer"], "model": ["conv6"]},
-    "defaults": {
-        "device": "cpu",
-        "batch_size": 10_000_000,
-        "repeats": {"max": 5, "until": "5%"},
-        "seed": 4_000_000_000,
-    },
-}
 SWITCHES: dict[str, list[Any]] = {
     "customMatrix": [{}, MATRIX],
     "cells__namespace": ["", "cells-of-sweeps"],

@@ -172,12 +172,17 @@ runner__maxInFlight: 64, runner__maxCost: 12.5, runner__giveUpAfterSeconds: 65, 
 runner__podAnnotations: {note: mine}, runner__resources: {requests: {cpu: 67m, memory: 68Mi}, limits: {memory: 69Mi}},
 cells__serviceAccount__annotations: {note: cells}, networkPolicy__apiServer__ports: [70], kueue__cohort: labs,
 networkPolicy__webhooks: {cidrs: [10.9.0.0/16], peers: [{podSelector: {matchLabels: {a: b}}}], ports: [71]},
-metrics__port: 72, metrics__podMonitor__labels: {team: mine}, metrics__podMonitor__intervalSeconds: 73}"""
+metrics__port: 72, metrics__podMonitor__labels: {team: mine}, metrics__podMonitor__intervalSeconds: 73,
+runner__affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}, imagePullSecrets: [pull],
+runner__topologySpreadConstraints: [{maxSkew: 74, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}],
+runner__nodeSelector: {pool: control}, runner__tolerations: [{key: control}], runner__priorityClassName: high}"""
 MEANT = """imagePullPolicy: Always; value: eu-1; schedule: 5 4 * * 1; timeZone: Asia/Tokyo;
 startingDeadlineSeconds: 61; successfulJobsHistoryLimit: 62; failedJobsHistoryLimit: 63; --max-in-flight=64;
 --max-cost=12.5; --give-up-after=65; backoffLimit: 66; note: mine; cpu: 67m; memory: 68Mi; memory: 69Mi; note: cells;
 {protocol: TCP, port: 70}; cohortName: labs; ipBlock: {cidr: 10.9.0.0/16}; a: b; {protocol: TCP, port: 71};
-containerPort: 72; --metrics-port=72; team: mine; interval: 73s"""
+containerPort: 72; --metrics-port=72; team: mine; interval: 73s; nodeAffinity:; nodeAffinity:; name: pull; name: pull;
+maxSkew: 74; maxSkew: 74; pool: control; pool: control; key: control; key: control; priorityClassName: high;
+priorityClassName: high"""
 STORE, MEANT_STORE = "{trialStore__enabled: true, trialStore__image: 'mine/rclone:1'}", "image: mine/rclone:1"
 
 

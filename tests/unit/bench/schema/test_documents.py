@@ -37,25 +37,6 @@ MAX_REASON_CHARACTERS = 300
 
 
 @pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (b"", "no JSON: EOF while parsing"),
-        (make_result().to_json()[:-20], "no JSON: EOF while parsing"),
-        (b"\xff\xfe", "no JSON: "),
-        (b"[" * 10_000, "no JSON: "),
-        (b"[]", "no Result: Input should be an object"),
-        (make_run().to_json(), "no Result: cell_id: Field required (and "),
-    ],
-    ids=["empty", "cut off", "binary", "deep", "array", "run"],
-)
-def test_what_is_no_result_is_refused_with_the_reason(data: bytes, reason: str) -> None:
-    with pytest.raises(InvalidDocumentError) as caught:
-        read_result(data)
-    assert str(caught.value).startswith(reason)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
     ("path", "value", "reason"),
     [
         ("surprise", 1, "no Result: surprise: Extra inputs are not permitted"),

@@ -51,14 +51,6 @@ def test_in_flight_follows_the_nodes(num_fitting: int, num_at_start: int, limit:
     assert find_limit(num_fitting, num_at_start) == limit
 
 
-def test_pods_that_wait_never_add_nodes_without_end() -> None:
-    """An autoscaler adds a node for every pod that waits: the limit must not follow it up."""
-    num_nodes = num_at_start = 3
-    for _ in range(10):
-        num_nodes = find_limit(num_nodes, num_at_start)
-    assert num_nodes == 2 * num_at_start
-
-
 NODES = [make_node("a", 16), make_node("b", 5), make_node("c", 3, kind="fast"), make_node("d", 16, "taken")]
 
 
