@@ -10,9 +10,9 @@ from bench.schema import Cell, Result
 from collector.comparisons import FRAMEWORKS, compare_cells, describe_scope, is_confounded
 from collector.results.frames import Row, list_rows
 from collector.results.summary import describe_places, summarize_cells
-from collector.statistics import divide, estimate_center, estimate_ratio, measure
+from collector.statistics import divide, measure
 from factories import make_cell, make_environment, make_gpu, make_result
-from intervals import measure_coverage, read_interval
+from intervals import read_interval
 from measured_runs import Collect
 
 PYTORCH, TENSORFLOW = make_cell(device="gpu"), make_cell(device="gpu", framework="tensorflow")
@@ -106,15 +106,3 @@ def test_on_the_same_cards_the_ratio_is_taken_on_each(collect: Collect) -> None:
     oracle = stats.ttest_rel(np.log([1.1, 2.3, 2.9]), np.log([1.0, 2.0, 3.0]))
     assert row["p_value"] == pytest.approx(oracle.pvalue)
     assert "the machine is a random effect: the interval is from its ratio on each" in row["note"]
-
-
-def test_the_interval_from_the_cards_holds_the_ratio_of_the_kind_where_that_from_the_repeats_does_not() -> None:
-    """Draws two cards a side that differ by 3 % as a rule; benchmarks/interval_coverage.py prints the whole table."""
-    rng = np.random.default_rng(5)
-    cards = 0.03 / math.sqrt(2) * rng.standard_normal((1000, 2, 2, 1))
-    times = np.exp(cards + 0.01 * rng.standard_normal((1000, 2, 2, 3))).reshape(1000, 2, 6)
-    names = ["a"] * 3 + ["b"] * 3
-    from_cards = [estimate_ratio(*(measure(list(side), names).estimate for side in pair)) for pair in times]
-    from_repeats = [estimate_ratio(*(estimate_center(list(side)) for side in pair)) for pair in times]
-    assert measure_coverage(from_cards) > 0.94
-    assert measure_coverage(from_repeats) < 0.8

@@ -1,24 +1,18 @@
 """Fixtures of the tests of the documentation."""
 
-import sys
 from collections.abc import Callable
 
 import pytest
 
-from runner import cli
-
-RunCommand = Callable[..., tuple[int, str]]
+from workspace import make_call_main
 
 
 @pytest.fixture
-def run_command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> RunCommand:
+def run_command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
     """Calls the command line in this process; returns the exit code and what it said."""
 
     def call(*words: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["benchmatrix", *words])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        assert isinstance(end.value.code, int)
-        return end.value.code, "".join(capfd.readouterr())
+        code, out, err = make_call_main(monkeypatch, capfd)(*words)
+        return code, out + err
 
     return call

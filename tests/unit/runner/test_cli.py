@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bench import __version__
-from kubeconfigs import write_kubeconfig
+from kubeconfigs import EXEC, write_kubeconfig
 from local_processes import await_death
 from runner.cli import make_command
 from runner.sources import ROOT
@@ -118,7 +118,8 @@ def test_a_program_that_a_command_waits_for_ends_with_it(name: str, words: str, 
         f"#!/bin/sh\ntrap '' TERM\nsleep 1000 &\necho $$ $! > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pids; wait\n"
     )
     program.chmod(0o755)
-    write_kubeconfig(tmp_path / "kubeconfig", context="lab", plugin=program)
+    call = {"apiVersion": EXEC, "command": str(program), "interactiveMode": "Never"}
+    write_kubeconfig(tmp_path / "kubeconfig", context="lab", user={"exec": call})
     variables = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "KUBECONFIG": str(tmp_path / "kubeconfig")}
     start = (
         "import signal; [signal.signal(one, signal.SIG_DFL) for one in (15, 1)]; "  # nohup may have started the tests

@@ -18,7 +18,6 @@ from collector.results.load import load_run
 from factories import make_validity, put_documents
 from runner.retention import RunPlan, plan_removal, remove_raw_results
 from runner.runs import Retries
-from s3_server import S3Server
 from stored_runs import CELL_A, CELL_B, list_missing_repeats, make_failed, make_ok, make_own_run, name_repeats
 
 LATER = datetime.now(UTC) + timedelta(days=200)
@@ -61,14 +60,7 @@ def list_raw(store: Store, run: Run) -> list[str]:
     return sorted(store.list_keys(results_prefix(run.run_id)))
 
 
-@pytest.mark.parametrize("place", ["file", "s3"])
-def test_rows_and_status_stay_without_the_raw_results(
-    place: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    store = Store.open(f"file://{tmp_path}/store")
-    if place == "s3":
-        server: S3Server = request.getfixturevalue("s3_server")
-        store = Store.open(f"s3://{server.bucket}/runs-of-a-team")
+def test_rows_and_status_stay_without_the_raw_results(store: Store) -> None:
     put_run(store, "0000", day=2)
     run = put_run(store, "ab12")
     others = [key for key in store.list_keys("") if not key.startswith(results_prefix(run.run_id))]

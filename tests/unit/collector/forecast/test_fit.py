@@ -89,21 +89,6 @@ def test_an_interval_is_calibrated_on_each_origin_once_and_only_where_that_is_ho
     assert calibrate(make_cases([]), 1) is None
 
 
-@pytest.mark.parametrize(("horizon", "num_origins"), [(1, 10), (4, 8)])
-def test_intervals_hold_95_percent_of_the_errors_of_a_random_walk(horizon: int, num_origins: int) -> None:
-    """Errors are sums of `horizon` yearly shocks, as those of a candidate that knows the drift of a random walk."""
-    rng = np.random.default_rng(20260102)
-    trials, held = 1000, 0
-    for _ in range(trials):
-        shocks = rng.normal(0, 0.4, num_origins + 2 * horizon)
-        errors = [float(shocks[start : start + horizon].sum()) for start in range(num_origins)]
-        calibration = calibrate(make_cases(errors, horizon=horizon), horizon)
-        assert calibration is not None
-        held += abs(shocks[-horizon:].sum()) <= calibration.find_half_width(0.95)
-    # 4 standard deviations of a share of 1,000 are 0.03; Satterthwaite's approximation is off by less than 0.01 more.
-    assert held / trials == pytest.approx(0.95, abs=0.04)
-
-
 def test_the_winner_has_the_least_error_of_those_that_always_answer_and_chance_makes_rivals() -> None:
     errors = {
         "polynomial": [0.0, 0.0, math.nan, 0.0, 0.0, 0.0, 0.0, 0.0],

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from bench.errors import UserError
 from factories import make_cell, make_result, make_run
 from job_manifests import load
 from ongoing_runs import finish, make_ongoing, submit, track
@@ -14,7 +13,6 @@ from runner.kubernetes.capacity import (
     MIN_PARALLEL,
     NodeStatus,
     Spending,
-    check_prices,
     count_cells,
     find_limit,
     read_node_status,
@@ -127,14 +125,6 @@ def test_a_cap_below_one_timeout_allows_one_cell_at_a_time_until_it_is_reached(t
     finish(spending.run.jobs, first)
     record(spending, first, 60)
     assert not spending.has_room(second)
-
-
-def test_a_cap_on_money_needs_the_prices_of_the_pools_that_the_run_needs() -> None:
-    profile = make_profile(gpu=0.6)
-    check_prices(profile, ["gpu"], 1.0)
-    check_prices(profile, ["cpu", "gpu"], None)
-    with pytest.raises(UserError, match=r"--max-cost: profile gke: pools\.cpu\.price_per_hour: is missing"):
-        check_prices(profile, ["cpu", "gpu"], 1.0)
 
 
 def make_workload(*conditions: tuple[str, str, str, str], **status: Any) -> dict[str, Any]:

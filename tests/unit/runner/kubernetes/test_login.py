@@ -2,12 +2,13 @@
 
 import base64
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -16,33 +17,19 @@ from cryptography.x509.oid import NameOID
 from kubernetes.config import incluster_config
 
 from bench.errors import UserError
+from kubeconfigs import EXEC, write_kubeconfig
 from lying_server import LyingServer
 from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.login import find_context
 
-EXEC = "client.authentication.k8s.io/v1"
-
-
-class Kubeconfig:
-    """A file with one context, `lab`, whose user `me` is the test's."""
-
-    def __init__(self, path: Path, url: str) -> None:
-        self.path, self.url = path, url
-
-    def write(self, user: dict[str, Any], **cluster: Any) -> None:
-        document = {
-            "current-context": "lab",
-            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "me"}}],
-            "clusters": [{"name": "lab", "cluster": {"server": self.url} | cluster}],
-            "users": [{"name": "me", "user": user}],
-        }
-        self.path.write_text(yaml.safe_dump(document))
+Write = Callable[..., None]
 
 
 @pytest.fixture
-def kubeconfig(tmp_path: Path, server: LyingServer, monkeypatch: pytest.MonkeyPatch) -> Kubeconfig:
+def write(tmp_path: Path, server: LyingServer, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Writes the kubeconfig, whose one context `lab` leads to the server as the test's user."""
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
-    return Kubeconfig(tmp_path / "kubeconfig", server.url)
+    return partial(write_kubeconfig, tmp_path / "kubeconfig", server.url, context="lab")
 
 
 def give_token(how: str, token: str, folder: Path) -> dict[str, Any]:
@@ -59,9 +46,9 @@ def give_token(how: str, token: str, folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("how", ["token", "tokenFile", "exec"])
 def test_the_line_break_behind_a_token_is_not_part_of_it(
-    how: str, kubeconfig: Kubeconfig, server: LyingServer, tmp_path: Path
+    how: str, write: Write, server: LyingServer, tmp_path: Path
 ) -> None:
-    kubeconfig.write(give_token(how, "hunter2\n", tmp_path))
+    write(user=give_token(how, "hunter2\n", tmp_path))
     Connection(context="lab").request("get", "/version")
     assert server.headers["Authorization"] == "Bearer hunter2"
 
@@ -87,9 +74,9 @@ SCRIPT = {"apiVersion": EXEC, "command": "sh", "args": ["-c", "echo hunter2 >&2;
     ],
 )
 def test_credentials_that_cannot_be_used_are_refused_by_name_and_not_shown(
-    user: dict[str, Any], words: str, kubeconfig: Kubeconfig, capfd: pytest.CaptureFixture[str]
+    user: dict[str, Any], words: str, write: Write, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    kubeconfig.write(user, server=kubeconfig.url.replace("http:", "https:"))
+    write(user=user, server="https://127.0.0.1:1")
     with pytest.raises(UserError, match=f"--on lab: .*user `me`: .*{words}") as caught:
         Connection(context="lab")
     assert "nter2" not in str(caught.value) + "".join(capfd.readouterr())
@@ -103,8 +90,8 @@ def test_credentials_that_cannot_be_used_are_refused_by_name_and_not_shown(
         ("", "kubeconfig"),
     ],
 )
-def test_a_kubeconfig_that_is_none_is_named_and_not_shown(text: str, words: str, kubeconfig: Kubeconfig) -> None:
-    kubeconfig.path.write_text(text)
+def test_a_kubeconfig_that_is_none_is_named_and_not_shown(text: str, words: str, write: Write, tmp_path: Path) -> None:
+    (tmp_path / "kubeconfig").write_text(text)
     for use in (lambda: find_context("lab"), lambda: Connection(context="lab")):
         with pytest.raises(UserError, match=f"--on lab: .*{words}") as caught:
             use()
@@ -112,14 +99,14 @@ def test_a_kubeconfig_that_is_none_is_named_and_not_shown(text: str, words: str,
 
 
 @pytest.mark.parametrize("url", [None, "127.0.0.1:6443"])
-def test_a_cluster_without_a_server_is_refused_at_once(kubeconfig: Kubeconfig, url: str | None) -> None:
-    kubeconfig.write({"token": "fine"}, server=url)
+def test_a_cluster_without_a_server_is_refused_at_once(write: Write, url: str | None) -> None:
+    write(server=url)
     with pytest.raises(UserError, match=r"--on lab: .*(has no server such as https|login cannot be used)"):
         Connection(context="lab")
 
 
-def test_a_context_that_is_not_there_is_refused_with_those_that_are(kubeconfig: Kubeconfig) -> None:
-    kubeconfig.write({"token": "fine"})
+def test_a_context_that_is_not_there_is_refused_with_those_that_are(write: Write) -> None:
+    write()
     assert find_context("current") == "lab"
     with pytest.raises(UserError, match="--on other: no such context; yours are lab, and `local` is this machine"):
         find_context("other")
@@ -168,8 +155,8 @@ def test_clusters_of_one_name_are_told_apart_by_their_authorities(pod: Path) -> 
 
 
 @pytest.mark.parametrize("url", ["http://u:hunter2@127.0.0.1:1", "http://u:hunter2@127.0.0.1:port"])
-def test_a_proxy_that_cannot_be_used_is_told_without_its_password(url: object, kubeconfig: Kubeconfig) -> None:
-    kubeconfig.write({"token": "t"}, **{"proxy-url": url})
+def test_a_proxy_that_cannot_be_used_is_told_without_its_password(url: object, write: Write) -> None:
+    write(**{"proxy-url": url})
     with pytest.raises(
         (ApiError, UserError), match=r"asked by the proxy http://127\.0\.0\.1:1 |cannot be used"
     ) as caught:
@@ -177,9 +164,8 @@ def test_a_proxy_that_cannot_be_used_is_told_without_its_password(url: object, k
     assert "hunter2" not in str(caught.value)
 
 
-def test_requests_go_by_the_proxy_with_its_password(kubeconfig: Kubeconfig, server: LyingServer) -> None:
-    proxy = kubeconfig.url.replace("//", "//u:p%2Fw@")
-    kubeconfig.url = "http://absent.invalid"
-    kubeconfig.write({"token": "t"}, **{"proxy-url": proxy})
+def test_requests_go_by_the_proxy_with_its_password(write: Write, server: LyingServer) -> None:
+    proxy = server.url.replace("//", "//u:p%2Fw@")
+    write(server="http://absent.invalid", **{"proxy-url": proxy})
     assert Connection(context="lab").request("get", "/version") == b"{}"
     assert server.headers["Proxy-Authorization"] == "Basic dTpwL3c="  # base64 of u:p/w

@@ -283,10 +283,3 @@ def test_what_is_measured_adds_to_the_cost() -> None:
     assert caps.cost == pytest.approx(0.6)
     assert caps.explain_end("gpu") is not None
     assert caps.explain_end("cpu") is None
-
-
-def test_a_cap_on_the_cost_needs_a_price_of_every_device() -> None:
-    caps = LocalCaps(max_cost=1.0, prices={"cpu": 3.6})
-    with pytest.raises(UserError, match=r"--max-cost: what an hour of this machine costs for gpu cells is not known"):
-        caps.check_prices(["gpu", "cpu"])
-    caps.check_prices(["cpu", "cpu"])
