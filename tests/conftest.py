@@ -49,7 +49,6 @@ SLOW_MODULES = {
     "unit/collector/test_grid.py": "analyses a run in most of its tests",
     "unit/collector/results/test_dataset.py": "collects a run again and again",
     "unit/collector/test_last_run.py": "compares runs in most of its tests",
-    "unit/collector/test_machine_effects.py": "draws hundreds of runs",
     "unit/collector/test_shared_cells.py": "compares runs in most of its tests",
     "unit/collector/test_tokens.py": "analyses a run in most of its tests",
     "unit/runner/images/test_names.py": "hashes the sources of every image",

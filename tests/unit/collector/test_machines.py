@@ -11,8 +11,7 @@ from collector.comparisons import FRAMEWORKS, compare_cells, describe_scope, is_
 from collector.results.frames import Row, list_rows
 from collector.results.summary import describe_places, summarize_cells
 from collector.statistics import divide, measure
-from factories import make_cell, make_environment, make_gpu, make_result
-from intervals import read_interval
+from factories import make_cell, make_environment, make_gpu, make_result, present
 from measured_runs import Collect
 
 PYTORCH, TENSORFLOW = make_cell(device="gpu"), make_cell(device="gpu", framework="tensorflow")
@@ -91,7 +90,7 @@ def test_with_two_cards_a_side_the_card_is_a_random_effect() -> None:
     oracle = stats.ttest_ind(*means, equal_var=False)
     bounds = oracle.confidence_interval(0.95)
     assert divide(over, under).p_value == pytest.approx(oracle.pvalue)
-    assert read_interval(divide(over, under)) == pytest.approx((math.exp(bounds.low), math.exp(bounds.high)))
+    assert present(divide(over, under).interval) == pytest.approx((math.exp(bounds.low), math.exp(bounds.high)))
 
 
 def test_on_the_same_cards_the_ratio_is_taken_on_each(collect: Collect) -> None:
