@@ -39,7 +39,7 @@ MAX_CELLS = 2000
 MAX_POINTS = 60
 """Points by which the steps of a repeat are drawn: medians of neighbouring steps, where there are more."""
 MANY_CELLS = 500
-"""From here on a page has no plots, 8 points a repeat and of each cell the fields that vary: 2,000 cells in 6 MB."""
+"""From here on a page has no plots, 8 points a repeat and of each cell the fields that vary: 2,000 cells in 7 MB."""
 POINTS_OF_MANY = 8
 MAX_PANELS = 4
 """Panels of one plot that the page has; `benchmatrix report --figure` writes all."""
