@@ -5,6 +5,7 @@ container would do, that is to put its record into the store, is done here as we
 """
 
 import json
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -14,35 +15,38 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Literal
+from typing import Any
 
-from bench.errors import EXIT_SIGKILL
+from bench.errors import EXIT_NODE_FAULT, EXIT_PREEMPTED, EXIT_RESULT_IN_LOG, EXIT_SIGKILL, EXIT_TRY_AGAIN
 from bench.schema import Cell, Result, Validity, Verdict
 from bench.store import Store, result_key
-from container_states import EXITS, WAITING, describe_added, list_added
 from factories import make_failed_result, make_result, make_validity
 from fake_nodes import FakeNodes, format_now
 from runner.kubernetes.connection import ApiError, Connection
 
-Behaviour = Literal[
-    "ok",
-    "contaminated",
-    "failed-record",
-    "no-record",
-    "hang",
-    "image",
-    "secret",
-    "oom",
-    "user-error",
-    "crash",
-    "refused",
-    "in-log",
-    "node-fault",
-    "busy",
-    "over-limit",
-    "stuck",
-    "no-device",
-]
+OWN_CONTAINERS = r"bench|tenant-\d+"
+"""Those that the tool asks for; a pod with others goes on when they have ended."""
+# How a container ends that leaves no record: exit code, reason, the log's tail.
+EXITS: dict[str, tuple[int, str, str]] = {
+    "no-record": (0, "Completed", ""),
+    "oom": (137, "OOMKilled", "out of memory"),
+    "user-error": (2, "Error", "Traceback\nerror: BENCH_STORE: not set"),
+    "in-log": (EXIT_RESULT_IN_LOG, "Error", "BENCH_RESULT ..."),
+    "crash": (139, "Error", "Segmentation fault"),
+    "node-fault": (EXIT_NODE_FAULT, "Error", "error: fault of this machine: device: GPU is lost"),
+    "busy": (EXIT_TRY_AGAIN, "Error", "error: GPU GPU-1 is in use by others"),
+    "over-limit": (EXIT_PREEMPTED, "Error", "preempted: ended by SIGTERM"),
+}
+WAITING: dict[str, tuple[str, str]] = {
+    "image": ("ImagePullBackOff", 'Back-off pulling image "x": not found'),
+    "secret": ("CreateContainerConfigError", 'secret "benchmatrix-store" not found'),
+    "stuck": ("ContainerCreating", ""),
+    "no-device": (
+        "CreateContainerError",
+        'failed to generate container "5d" spec: failed to apply OCI options: CDI device injection failed: '
+        "unresolvable CDI devices nvidia.com/gpu=GPU-1",
+    ),
+}
 Pod = dict[str, Any]
 IMAGE_ID = f"registry.example/benchmatrix/pytorch@sha256:{'5' * 64}"
 """What the nodes say that they ran, whatever the tag."""
@@ -67,7 +71,7 @@ class FakeKubelet:
 
     connection: Connection
     store: Store
-    decide: Callable[[Pod], Behaviour] = lambda pod: "ok"
+    decide: Callable[[Pod], str] = lambda pod: "ok"
     run_seconds: float | Callable[[Pod], float] = 0.0
     slow_down: Callable[[Cell, int], float] = lambda cell, repeat: 1.0
     """By what a repeat's steps take longer than 0.1 s."""
@@ -198,7 +202,7 @@ class FakeKubelet:
         else:
             self._end(pod, behaviour, started)
 
-    def _end(self, pod: Pod, behaviour: Behaviour, started: str) -> None:
+    def _end(self, pod: Pod, behaviour: str, started: str) -> None:
         labels = pod["metadata"]["labels"]
         if pod["metadata"]["uid"] in self._killed:
             return
@@ -291,3 +295,15 @@ class FakeKubelet:
                 # The scheduler or a controller wrote it meanwhile; for a pod with another uid there is nothing to set.
                 if error.status != HTTPStatus.CONFLICT or "uid" in error.message.lower():
                     raise
+
+
+def list_added(pod: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the containers of a pod that the tool did not ask for."""
+    return [found for found in pod["spec"]["containers"] if not re.fullmatch(OWN_CONTAINERS, found["name"])]
+
+
+def describe_added(container: dict[str, Any], state: dict[str, Any], *, is_running: bool) -> dict[str, Any]:
+    """Return the status of such a container. `state`: that of the container that measures; `is_running`: the pod's."""
+    own = {"running": {"startedAt": format_now()}} if is_running and "waiting" not in state else state
+    known = {"name": container["name"], "image": container["image"], "imageID": "", "ready": True, "restartCount": 0}
+    return known | {"state": own}

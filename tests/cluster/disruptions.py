@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from runs import Observed, Setup, make_cells, make_namespace, make_profile, take_away, wait_for
 
 from bench.store import Store
-from fake_kubelet import Behaviour, FakeKubelet, Pod
+from fake_kubelet import FakeKubelet, Pod
 from faulty_server import Fault, FaultyServer
 from runner.kubernetes.connection import Connection
 from runner.profiles.model import Toleration
@@ -25,7 +25,7 @@ class FirstHangs:
     number: int = 1
     pods: list[Pod] = field(default_factory=list)
 
-    def __call__(self, pod: Pod) -> Behaviour:
+    def __call__(self, pod: Pod) -> str:
         self.pods.append(pod)
         return "hang" if len(self.pods) <= self.number else "ok"
 

@@ -118,7 +118,7 @@ def test_a_runner_that_is_killed_ten_times_measures_everything_once(
             is_over.wait()
         return "ok"
 
-    kubelet.decide = hold_the_last  # type: ignore[assignment]
+    kubelet.decide = hold_the_last
     kubelet.slow_down = lambda cell, repeat: 1 + repeat % 2 / 10 if cell.seed > 4 else 1.0
     moments = random.Random(4)
     try:

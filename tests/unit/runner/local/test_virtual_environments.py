@@ -1,5 +1,6 @@
 """runner.local.virtual_environments: a tiny package is installed, again, in vain, or killed; what people see of it."""
 
+import hashlib
 import re
 import shutil
 import subprocess
@@ -15,7 +16,6 @@ from fake_interpreters import await_end, is_running
 from runner import sources
 from runner.local.installer import choose_variables, list_arguments
 from runner.local.virtual_environments import locate_environments, prepare_virtual_environments
-from tiny_checkout import BACKEND, PROJECT, make_checkout, make_wheel, write_requirements
 from waiting import wait_for
 
 IMPORT = "import importlib.metadata as m; print(m.version('tiny-framework'), m.version('benchmatrix-bench'))"
@@ -30,13 +30,63 @@ environments.prepare_virtual_environments(["pytorch"], "cpu", lambda line: print
 """
 
 
+BACKEND = """
+import zipfile
+
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    name = "benchmatrix_bench-0.1.0-py3-none-any.whl"
+    with zipfile.ZipFile(f"{folder}/{name}", "w") as wheel:
+        info = "benchmatrix_bench-0.1.0.dist-info"
+        wheel.writestr("bench.pth", "")
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\\nName: benchmatrix-bench\\nVersion: 0.1.0\\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return name
+"""
+PROJECT = """
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+[project]
+name = "benchmatrix-bench"
+version = "0.1.0"
+"""
+
+
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The root of a checkout whose one image needs a tiny package; uv finds nothing else."""
-    for name, value in make_checkout(tmp_path).items():
-        monkeypatch.setenv(name, value)
+    """The root of a checkout whose one image needs a tiny package, which installs in a second; uv has no network."""
+    packages, project = tmp_path / "packages", tmp_path / "images" / "bench"
+    for folder in (packages, project, tmp_path / "images" / "pytorch"):
+        folder.mkdir(parents=True)
+    (project / "pyproject.toml").write_text(PROJECT)
+    (project / "backend.py").write_text(BACKEND)
+    wheel = make_wheel(packages, "tiny_framework", "1.0")
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    write_requirements(tmp_path, f"tiny-framework==1.0 --hash=sha256:{digest}\n")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(packages))
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setattr(sources, "ROOT", tmp_path)
     return tmp_path
+
+
+def write_requirements(root: Path, text: str) -> None:
+    """Replace what the image for PyTorch installs on CPUs."""
+    (root / "images" / "pytorch" / "requirements-cpu.txt").write_text(text)
+
+
+def make_wheel(folder: Path, name: str, version: str) -> Path:
+    """Return a wheel of one empty module in `folder`."""
+    path = folder / f"{name}-{version}-py3-none-any.whl"
+    info = f"{name}-{version}.dist-info"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr(f"{name}.py", "")
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return path
 
 
 def prepare() -> tuple[Path, list[str]]:
