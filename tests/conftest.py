@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from bench.schema import Framework
+from bench.store import Store
 from framework_environments import install_environments
 from s3_server import S3Server
 
@@ -153,6 +154,12 @@ def find_markers(item: pytest.Item) -> list[str]:
     by_module = ["slow"] if path.startswith(tuple(SLOW_MODULES)) else []
     by_folder = [marker for folder, marker in MARKERS_BY_FOLDER.items() if item.path.is_relative_to(folder)]
     return by_module + by_folder + [marker for fixture, marker in MARKERS_BY_FIXTURE.items() if fixture in fixtures]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """An empty store of this test alone."""
+    return Store.open(f"file://{tmp_path}/store")
 
 
 @pytest.fixture(scope="session")

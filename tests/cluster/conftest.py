@@ -56,11 +56,6 @@ def namespace(connection: Connection) -> Iterator[str]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(f"file://{tmp_path}/store")
-
-
-@pytest.fixture
 def site(connection: Connection, namespace: str, store: Store) -> Iterator[Site]:
     """Where the runs of this test take place."""
     site = Site(connection=connection, namespace=namespace, store=store)

@@ -13,12 +13,6 @@ from workspace import Workspace
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """An empty store of this test alone."""
-    return Store.open(f"file://{tmp_path}/store")
-
-
-@pytest.fixture
 def nights(store: Store) -> SimulatedNights:
     return SimulatedNights(store=store)
 
