@@ -11,7 +11,6 @@ from bench.schema import (
     Notice,
     Shift,
     Suspicion,
-    WatchedMetric,
     read_decision,
     read_notice,
     read_suspicion,
@@ -19,13 +18,11 @@ from bench.schema import (
 from bench.store import Store, UnreadableObject, changes_prefix, parse_change_key
 from collector.results.stored_tables import SkippedDocument
 
-WATCHED_NAMES: Mapping[WatchedMetric, str] = {"step-time": "step time", "cold-start": "cold start"}
-
 
 def name_changed(change: Suspicion | AlarmedChange) -> str:
     """Return the cell that changed, or how many on which hardware, and what of them, unless it is the step time."""
     name = change.cell_ids[0] if change.num_cells == 1 else f"{change.num_cells} cells on {change.hardware}"
-    return name if change.metric == "step-time" else f"{name}, {WATCHED_NAMES[change.metric]}"
+    return name if change.metric == "step-time" else f"{name}, cold start"
 
 
 @dataclass(frozen=True, kw_only=True)

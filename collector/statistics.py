@@ -221,7 +221,7 @@ def _pool_variances(estimates: Sequence[Estimate]) -> float:
 
 
 def estimate_paired_ratio(numerators: Mapping[str, float], denominators: Mapping[str, float]) -> Estimate:
-    """Return the ratio of two cells that ran on the same machines, by machine: what a machine does to both cancels.
+    """Return the ratio of two cells from a ratio per machine, so that what a machine does to both cancels.
 
     Student's t on the log ratios, one per machine, so a machine may also favour one of the cells.
     """

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from math import inf
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -207,10 +206,10 @@ def choose(work: str, cells: Sequence[CellCost], rule: Rule, bound: float, curre
         best, other, rank, rank_other = other, best, rank_other, rank
         limit = f"for at most {bound:g} {currency}"
     elif rule == "step-time":
-        limit = f"in steps of at most {bound / MILLISECOND.size:g} ms" if bound < inf else "that was measured"
+        limit = f"in steps of at most {bound / MILLISECOND.size:g} ms" if bound < math.inf else "that was measured"
     options = sorted(_list_options(cells, rule), key=rank)
     limited = (option.cost if rule == "budget" else option.seconds for option in options)
-    states = [bound == inf or figure.meets(bound) for figure in limited]
+    states = [bound == math.inf or figure.meets(bound) for figure in limited]
     place = states.index(True) if True in states else None
     chosen = None if place is None else options[place]
     unknown = [option for option, state in zip(options, states[:place], strict=False) if state is None]

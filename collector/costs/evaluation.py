@@ -203,11 +203,10 @@ def evaluate_costs(
         )
     limit, currency = question.max_step_seconds, table.currency
     # A prompt takes a step of its own, whatever its tokens take to come out.
-    prompts = [cell for cell in cells if cell.tokens == "in"]
-    kept = tuple(cell for cell in cells if limit is None or cell in prompts or cell.step_seconds.meets(limit))
+    kept = tuple(cell for cell in cells if limit is None or cell.tokens == "in" or cell.step_seconds.meets(limit))
     bounds: list[tuple[Rule, float | None, Iterable[CellCost]]] = [
         ("step-time", limit, (cell for cell in cells if cell.tokens != "in")),
-        ("step-time", limit and inf, prompts),
+        ("step-time", limit and inf, (cell for cell in cells if cell.tokens == "in")),
         ("deadline", question.deadline_seconds, (cell for cell in kept if cell.seconds_of_job)),
         ("budget", question.budget, (cell for cell in kept if cell.seconds_of_job)),
     ]

@@ -111,7 +111,7 @@ def _names_other_cards(places: Iterable[Place]) -> bool:
 
 
 def _identify_boots(found: Collection[Boot]) -> dict[Boot, Boot]:
-    """Return the boot that each was: beginnings of one id that are at most MAX_CLOCK_STEP apart are one boot's."""
+    """Map each boot to its first record: times of one boot id within MAX_CLOCK_STEP of each other are one boot."""
     first: dict[Boot, Boot] = {boot: boot for boot in found}
     timed = sorted((boot_id, booted_at) for boot_id, booted_at in found if booted_at is not None)
     for before, boot in pairwise(timed):

@@ -154,7 +154,7 @@ each of three nodes could have failed as often as leaves it out."""
 
 @dataclass(kw_only=True)
 class PoolHealth:
-    """What is known of the nodes of one pool."""
+    """Counts the node faults of one pool, and says which of its nodes have some and whether one is sound."""
 
     pool: str
     faults: defaultdict[str, list[NodeFault]] = field(default_factory=lambda: defaultdict(list))

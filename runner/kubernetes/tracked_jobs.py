@@ -115,7 +115,7 @@ class Dispatcher:
         self._later.run(blocking=False)
 
     def stop_submitting(self, seconds: float) -> None:
-        """Drop the Jobs that are queued, and wait for the requests under way, `seconds` at most."""
+        """Drop the Jobs that are queued, and wait at most `seconds` for the requests under way."""
         self._submitters.stop()
         self._submitters.await_end(time.monotonic() + seconds)
 

@@ -45,7 +45,7 @@ def call_main(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 
 @contextmanager
 def limit_files(num_bytes: int) -> Iterator[None]:
-    """Let a write of this process beyond so many bytes of a file fail in the middle, as on a full disk."""
+    """Make writes fail beyond so many bytes of a file, in the middle, as on a full disk."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, limits[1]))
     try:

@@ -19,7 +19,7 @@ def nights(store: Store) -> SimulatedNights:
 
 @pytest.fixture
 def lock_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for the host's lock of this test alone, so that a run on this machine does not refuse the tests'."""
+    """Give the test a host's lock of its own, so that a real run on this machine does not keep it from measuring."""
     folder = tmp_path / "lock"
     folder.mkdir()
     monkeypatch.setenv("BENCHMATRIX_LOCK_DIR", str(folder))

@@ -4,11 +4,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from bench.models.sizes import LEAST_SCALE
 from bench.schema import Precision
 
 FP8_MAX = torch.finfo(torch.float8_e4m3fn).max
-LEAST_SCALE = 1e-12
-"""The scale of a row of zeros, which cannot be divided by its largest value."""
 
 
 class Fp8Linear(nn.Module):

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from keras import KerasTensor, layers
 
+from bench.models.sizes import LEAST_SCALE
 from bench.schema import Precision
 
 WEIGHTS: dict[Precision, tuple[Any, float]] = {
@@ -13,8 +14,6 @@ WEIGHTS: dict[Precision, tuple[Any, float]] = {
     "int8-weights": (jnp.int8, 127.0),
 }
 """The type of the weights and its largest value."""
-LEAST_SCALE = 1e-12
-"""As in bench.models.quantized."""
 
 
 class EightBitDense(layers.Layer):

@@ -44,6 +44,8 @@ GENERATOR_BLOCKS = 9
 GAN_WIDTH = 64  # of the first layer of each of CycleGAN's networks; the others have multiples of it
 ROTARY_BASE = np.float32(500_000)
 RMS_EPSILON = 1e-5
+LEAST_SCALE = 1e-12
+"""Of eight-bit weights: the scale of a row of zeros, which cannot be divided by its largest value."""
 
 
 def make_rotation(shape: Decoder, length: int) -> NDArray[np.float32]:

@@ -22,8 +22,8 @@ def measure_precision_error(
 ) -> PrecisionError | None:
     """Return the error over a prompt and the greedy steps after it, each of which gets the token that float64 chose.
 
-    It is measured on one sequence, op by op, between the model and its like in float64 that `build_pair` returns for
-    that; not of what is no language model, and not of those with more than `max_parameters`.
+    It is measured on one sequence, between the model and its like in float64 that `build_pair` returns. None for what
+    is no language model, and for those with more than `max_parameters` (on a CPU MAX_PARAMETERS_ON_CPU).
     """
     max_parameters = MAX_PARAMETERS_ON_CPU if cell.device == "cpu" else max_parameters
     if cell.model not in DECODERS or count_step_cost(cell).num_parameters > max_parameters:
